@@ -1,0 +1,24 @@
+#!/usr/bin/env python
+"""Run a management command; settings.local unless DJANGO_SETTINGS_MODULE says otherwise."""
+
+import os
+import sys
+
+from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
+from django.core.management import execute_from_command_line
+
+
+def main() -> None:
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "settings.local")
+    try:
+        # Read them now: Django would go on with half of its commands and a traceback.
+        settings.INSTALLED_APPS  # noqa: B018
+    except ImproperlyConfigured as refusal:
+        sys.stderr.write(f"{refusal}\n")
+        sys.exit(2)
+    execute_from_command_line(sys.argv)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,95 @@
+"""Settings that every environment shares. Each variable is listed in the README."""
+
+from pathlib import Path
+from typing import Any
+
+from django.core.exceptions import ImproperlyConfigured
+from environ import Env
+
+from identity import environment, logs
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+DATABASE_SCHEMA: str = environment.read("DATABASE_SCHEMA", environment.SCHEMA, "identity")
+# A pooler refuses start-up options: behind one the role carries the search_path (docs/database.md).
+DATABASE_SCHEMA_OPTION: bool = environment.read("DATABASE_SCHEMA_OPTION", environment.BOOLEAN, "on")
+
+_DATABASE_URL_FORM = "postgres://user:password@host:port/name, or postgres://user:password@:port//socket/folder/name"
+
+
+def database() -> dict[str, Any] | None:
+    """Return the DATABASES entry of DATABASE_URL, None if unset; the refusal does not repeat it: it holds a password."""
+    url = environment.secret("DATABASE_URL", _DATABASE_URL_FORM)
+    if url is None:
+        return None
+    try:
+        entry = dict(Env.db_url_config(url, engine="django_prometheus.db.backends.postgresql"))
+    except (ValueError, TypeError):
+        entry = {}
+    if not url.startswith(("postgres://", "postgresql://")) or not entry.get("NAME"):
+        raise ImproperlyConfigured(f"DATABASE_URL is refused: give {_DATABASE_URL_FORM}.")
+    return entry
+
+
+def on_schema(entry: dict[str, Any]) -> dict[str, Any]:
+    """Return the entry with search_path set to DATABASE_SCHEMA alone, beside the options that it already has."""
+    options = dict(entry.get("OPTIONS", {}))
+    if DATABASE_SCHEMA_OPTION:
+        options["options"] = f"{options.get('options', '')} -c search_path={DATABASE_SCHEMA}".strip()
+    # Cursors and prepared statements end with the transaction behind a pooler in transaction mode.
+    return {**entry, "OPTIONS": options, "DISABLE_SERVER_SIDE_CURSORS": True}
+
+
+_entry = database()
+DATABASES = {"default": on_schema(_entry)} if _entry else {}
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+INSTALLED_APPS = [
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "django_prometheus",
+    "identity.sessions",
+]
+MIDDLEWARE = [
+    "django_prometheus.middleware.PrometheusBeforeMiddleware",
+    "django.middleware.security.SecurityMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "django_prometheus.middleware.PrometheusAfterMiddleware",
+]
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ]
+        },
+    }
+]
+ROOT_URLCONF = "identity.urls"
+WSGI_APPLICATION = "identity.wsgi.application"
+STATIC_URL = "static/"
+LANGUAGE_CODE = "en-us"
+TIME_ZONE = "UTC"
+USE_TZ = True
+
+# django-prometheus would open a port in every manage.py call: the worker opens its own instead.
+PROMETHEUS_METRICS_EXPORT_PORT = None
+PROMETHEUS_EXPORT_MIGRATIONS = False
+METRICS_PORT: int | None = environment.read("METRICS_PORT", environment.PORT)
+METRICS_ADDRESS: str = environment.read("METRICS_ADDRESS", environment.ADDRESS, "127.0.0.1")
+METRICS_TEXTFILE: str | None = environment.read("METRICS_TEXTFILE", environment.PATH)
+PROMETHEUS_PUSHGATEWAY_URL: str | None = environment.read("PROMETHEUS_PUSHGATEWAY_URL", environment.URL)
+
+LOGGING = logs.configuration(environment.read("LOG_LEVEL", environment.LEVEL, "INFO"))
