@@ -1,9 +1,9 @@
 """Log lines: one JSON object a line on stderr, with nothing in it that a database row could hold."""
 
-import json
 import logging
 import traceback
 from contextvars import ContextVar
+from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any
 
@@ -35,6 +35,7 @@ class Formatter(JsonFormatter):
     """Write a record as one JSON object: `event` is the message, the fields of `extra` stand beside it."""
 
     def add_fields(self, log_data: dict[str, Any], record: logging.LogRecord, message_dict: dict[str, Any]) -> None:
+        log_data["time"] = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
         super().add_fields(log_data, record, message_dict)
         if (run := job_run_id.get()) is not None:
             log_data.setdefault("jobRunId", run)
@@ -53,8 +54,8 @@ def configuration(level: str) -> dict[str, Any]:
         "formatters": {
             "json": {
                 "()": "identity.logs.Formatter",
-                "fmt": ["asctime", "levelname", "name", "message"],
-                "rename_fields": {"asctime": "time", "levelname": "level", "name": "logger", "message": "event"},
+                "fmt": ["levelname", "name", "message"],
+                "rename_fields": {"levelname": "level", "name": "logger", "message": "event"},
             }
         },
         "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "json"}},

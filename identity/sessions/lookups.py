@@ -12,7 +12,7 @@ from django.db.models.sql.compiler import SQLCompiler
 
 
 @UUIDField.register_lookup
-class AnyOf(Lookup[Any]):
+class AnyOf(Lookup):  # type: ignore[type-arg]  -- not subscriptable at run time
     """Match rows whose value is in an array: `pk__any_of=[uuid, ...]` or `pk__any_of=ArraySubquery(queryset)`."""
 
     lookup_name = "any_of"

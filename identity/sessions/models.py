@@ -7,6 +7,8 @@ from uuid import uuid4
 from django.db import models
 from django.db.models import Exists, OuterRef, Q
 
+from identity.sessions import lookups  # noqa: F401 -- registers any_of
+
 
 class RefreshSessionStatus(models.TextChoices):
     ACTIVE = "Active"

@@ -1,0 +1,113 @@
+"""Work off a set of rows in batches: each its own short transaction, made smaller when it fails."""
+
+import logging
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol
+from uuid import UUID
+
+from django.db import Error
+from django.db.models import QuerySet
+
+from identity.sessions import telemetry
+from identity.sessions.failures import Kind, kind
+from identity.sessions.run import Run
+
+# Rows that one run leaves out because each fails by itself. More of them is no stray row but a fault of the schema,
+# and finding each costs some twenty statements.
+MOST_LEFT_OUT = 100
+
+
+class Work(Protocol):
+    """A set of rows to be changed batch by batch."""
+
+    finished: bool
+    table: str
+    left_out: list[UUID]
+
+    def batch(self, size: int) -> int:
+        """Change at most `size` rows inside the transaction that is open; return how many."""
+
+    def advance(self, changed: int) -> None:
+        """Move on: the last batch is committed."""
+
+    def first(self) -> UUID | None:
+        """Return the row that a batch of one would begin with."""
+
+
+def work_off(run: Run, phase: str, work: Work) -> Iterator[int]:
+    """Work off a set until it is finished or the run may not go on; yield the rows of each batch once it is committed.
+
+    A batch that fails is rolled back alone and tried again at half the size, and the size doubles with each success. A
+    time limit keeps the smaller size for good; a row that fails by itself is left out. Raises the error when smaller
+    batches cannot help.
+    """
+    size = limit = run.batch_size
+    while not work.finished and run.goes_on():
+        try:
+            with run.transaction():
+                changed = work.batch(size)
+        except Error as error:
+            if size > 1 and kind(error) in (Kind.CUT, Kind.ROW):
+                telemetry.event("batch retried", level=logging.WARNING, phase=phase, batchSize=size, error=error)
+                size //= 2
+                limit = size if kind(error) is Kind.CUT else limit
+            else:
+                _leave_out(run, phase, work, error)
+        else:
+            work.advance(changed)
+            run.count(phase, changed)
+            size = min(2 * size, limit)
+            yield changed
+
+
+def _leave_out(run: Run, phase: str, work: Work, error: Error) -> None:
+    if kind(error) is not Kind.ROW or len(work.left_out) >= MOST_LEFT_OUT:
+        raise error
+    with run.transaction():
+        row = work.first()
+    if row is not None:
+        work.left_out.append(row)
+        run.failed(phase, error, table=work.table)
+
+
+class Windows:
+    """A walk over a set along a key: each batch starts where the one before it ended.
+
+    Without it every batch would pass over the dead versions of all rows before it, which cannot be cleaned up while an
+    old snapshot is open elsewhere. A short batch never means the end: locked rows are skipped.
+    """
+
+    def __init__(self, rows: QuerySet[Any], key: str, change: Callable[[QuerySet[Any], int], int]) -> None:
+        self.finished = False
+        self.table: str = rows.model._meta.db_table
+        self.left_out: list[UUID] = []
+        self._rows, self._key, self._change = rows, key, change
+        self._start: Any = None
+        self._after: Any = None
+        self._past = False
+
+    def batch(self, size: int) -> int:
+        ahead = self._ahead()
+        # The key of the row behind this batch closes the window; rows that share it may be taken now or next time.
+        self._after = ahead.values_list(self._key, flat=True)[size : size + 1].first()
+        window = ahead if self._after is None else ahead.filter(**{f"{self._key}__lte": self._after})
+        return self._change(window, size)
+
+    def advance(self, changed: int) -> None:
+        self.finished = self._after is None
+        # Many rows may share one key: where the window stood still and nothing changed, the rest of them is locked.
+        self._past = self._after == self._start and not changed
+        self._start = self._after
+
+    def first(self) -> UUID | None:
+        pks = self._ahead().select_for_update(skip_locked=True).values_list("pk", flat=True)
+        first: UUID | None = pks.first()
+        return first
+
+    def _ahead(self) -> QuerySet[Any]:
+        rows = self._rows.order_by(self._key)
+        if self.left_out:
+            rows = rows.exclude(pk__in=self.left_out)
+        if self._start is not None:
+            rows = rows.filter(**{f"{self._key}__{'gt' if self._past else 'gte'}": self._start})
+        return rows

@@ -1,0 +1,130 @@
+"""Rotation chains: walk up from sessions that nothing refers to, and delete leaf first under RESTRICT."""
+
+from datetime import datetime
+from uuid import UUID
+
+from django.db import connections
+from django.db.models import QuerySet
+
+from identity.sessions.batches import Windows
+from identity.sessions.models import TERMINAL, TIPS, RefreshSession
+
+# Breadth first from the starts: every prefix of it is closed under "child before parent", so LIMIT may cut anywhere.
+# A parent is passed only if it is itself past retention and has no other child. LATERAL with LIMIT keeps the recursion
+# a chain of index look-ups: as a plain join the planner hashes the whole table, at every level.
+WALK_UP = """
+    WITH RECURSIVE chain (id, parent_session_id) AS (
+        SELECT leaf.id, leaf.parent_session_id
+        FROM unnest(%(starts)s::uuid[]) AS start (id)
+        CROSS JOIN LATERAL (
+            SELECT s.id, s.parent_session_id FROM refresh_sessions s
+            WHERE s.id = start.id
+              AND (SELECT child.id FROM refresh_sessions child WHERE child.parent_session_id = s.id LIMIT 1) IS NULL
+            LIMIT 1
+        ) leaf
+        UNION ALL
+        SELECT parent.id, parent.parent_session_id
+        FROM chain
+        CROSS JOIN LATERAL (
+            SELECT p.id, p.parent_session_id FROM refresh_sessions p
+            WHERE p.id = chain.parent_session_id AND p.status = ANY(%(terminal)s) AND p.updated_at < %(cutoff)s
+              AND p.id <> ALL(%(left_out)s::uuid[])
+              AND (
+                SELECT other.id FROM refresh_sessions other
+                WHERE other.parent_session_id = p.id AND other.id <> chain.id LIMIT 1
+              ) IS NULL
+            LIMIT 1
+        ) parent
+    )
+    SELECT id, parent_session_id FROM chain LIMIT %(size)s
+"""
+
+
+# Exact, for a dry run: from every session that stays, up along its parents. UNION meets each only once.
+BLOCKED = """
+    WITH RECURSIVE kept (id) AS (
+        SELECT parent_session_id FROM refresh_sessions
+        WHERE parent_session_id IS NOT NULL AND NOT (status = ANY(%(terminal)s) AND updated_at < %(cutoff)s)
+        UNION
+        SELECT s.parent_session_id FROM refresh_sessions s JOIN kept USING (id) WHERE s.parent_session_id IS NOT NULL
+    )
+    SELECT count(*) FROM refresh_sessions JOIN kept USING (id)
+    WHERE status = ANY(%(terminal)s) AND updated_at < %(cutoff)s
+"""
+
+
+def count_blocked(alias: str, *, cutoff: datetime) -> int:
+    """Return how many sessions past retention a live or younger descendant keeps."""
+    with connections[alias].cursor() as cursor:
+        cursor.execute(BLOCKED, {"terminal": TERMINAL, "cutoff": cutoff})
+        (blocked,) = cursor.fetchone()
+    return int(blocked)
+
+
+class Chains:
+    """Work that deletes chains whole, from their childless ends up, at most a batch of rows at a time.
+
+    It starts from windows over the tips, or from given sessions. What a full batch left above it is carried to the
+    next one, so that the whole chain goes in one run.
+    """
+
+    table = "refresh_sessions"
+
+    def __init__(
+        self,
+        old: QuerySet[RefreshSession],
+        *,
+        cutoff: datetime,
+        left_out: list[UUID],
+        starts: list[UUID] | None = None,
+    ) -> None:
+        self.left_out = left_out
+        self._old, self._cutoff = old, cutoff
+        self._tips = None if starts is not None else Windows(old.filter(status__in=TIPS), "updated_at", self._delete)
+        if self._tips:
+            self._tips.left_out = left_out
+        self._carried = starts or []
+        self._taken: list[UUID] = []
+        self._above: list[UUID] = []
+
+    @property
+    def finished(self) -> bool:
+        return not self._carried and (self._tips is None or self._tips.finished)
+
+    def batch(self, size: int) -> int:
+        self._taken = self._carried[:size]
+        if self._tips and not self._taken:
+            return self._tips.batch(size)
+        return self._delete(self._old.filter(pk__any_of=self._taken).exclude(pk__any_of=self.left_out), size)
+
+    def advance(self, changed: int) -> None:
+        if self._tips and not self._taken:
+            self._tips.advance(changed)
+        self._carried = self._above + self._carried[len(self._taken) :]
+
+    def first(self) -> UUID | None:
+        return self._carried[0] if self._carried else self._tips and self._tips.first()
+
+    def _delete(self, starts: QuerySet[RefreshSession], size: int) -> int:
+        """Delete up to `size` rows, the starts and what is above them; other copies skip what is locked here."""
+        locked = starts.select_for_update(skip_locked=True, of=("self",)).values_list("pk", flat=True)
+        links = self._walk_up(list(locked[:size]), size)
+        going = {pk for pk, _ in links}
+        # A full batch may have been cut anywhere: whatever stands above it is looked at again.
+        self._above = list({above for _, above in links if above} - going) if len(links) == size else []
+        # Not delete(): that sends signals, and with a listener it would load every row first.
+        return self._old.filter(pk__any_of=list(going))._raw_delete(self._old.db)
+
+    def _walk_up(self, starts: list[UUID], size: int) -> list[tuple[UUID, UUID | None]]:
+        with connections[self._old.db].cursor() as cursor:
+            cursor.execute(
+                WALK_UP,
+                {
+                    "starts": starts,
+                    "terminal": TERMINAL,
+                    "cutoff": self._cutoff,
+                    "left_out": self.left_out,
+                    "size": size,
+                },
+            )
+            return cursor.fetchall()

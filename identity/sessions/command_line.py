@@ -1,0 +1,107 @@
+"""What the two commands share: flags, refusals, a dry run, one run, and the words at the end."""
+
+import sys
+from argparse import ArgumentParser
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
+from django.core.management.base import CommandError
+from django.db import Error, connections
+from tqdm import tqdm
+from tqdm.contrib.logging import logging_redirect_tqdm
+
+from identity import environment, tracing
+from identity.sessions import exposition, failures
+from identity.sessions.jobs import Job
+from identity.sessions.options import Options, declared, load
+from identity.sessions.performing import Report, perform
+from identity.sessions.run import database_clock
+from identity.sessions.stopping import stopping
+from identity.sessions.telemetry import TABLES, Outcome
+from identity.sessions.worker import stay
+
+THINGS = {"refresh": "sessions", "sicr": "confirmation requests"}
+
+
+def add_arguments(parser: ArgumentParser, options: type[Options]) -> None:
+    """Add the flags of a job; each goes before its environment variable, through the same validation."""
+    parser.add_argument("--loop", action="store_true", help="stay and run on schedule until SIGTERM or SIGINT")
+    parser.add_argument("--dry-run", action="store_true", help="say what a run would change, and change nothing")
+    parser.add_argument("--database", default="default", help="alias of the database (default: %(default)s)")
+    parser.add_argument("--metrics-port", help="with --loop: serve /metrics on this port (METRICS_PORT)")
+    for each in declared(options):
+        if each.flag:
+            parser.add_argument(each.flag, help=f"{each.help} ({each.variable}, default {each.default})")
+
+
+def handle(job: Job, *, loop: bool, dry_run: bool, database: str, metrics_port: str | None, **flags: Any) -> str | None:
+    """Run a command: exit 2 for what is refused, before any SQL, exit 1 if a phase failed, else return the summary."""
+    try:
+        _refuse_combinations(loop=loop, dry_run=dry_run, database=database, metrics_port=metrics_port)
+        options = load(job.options, **{each.name: flags.get(each.name) for each in declared(job.options)})
+        port = settings.METRICS_PORT
+        if metrics_port is not None:
+            port = environment.parse("--metrics-port", metrics_port, environment.PORT)
+        if loop and port:
+            exposition.serve(job.metrics, port=port, address=settings.METRICS_ADDRESS)
+    except ImproperlyConfigured as refusal:
+        raise CommandError(str(refusal), returncode=2) from None
+    if dry_run:
+        return _preview(job, options, alias=database)
+    with tracing.exporting():
+        if loop:
+            return stay(job, options, alias=database)
+        return _once(job, options, alias=database)
+
+
+def _refuse_combinations(*, loop: bool, dry_run: bool, database: str, metrics_port: str | None) -> None:
+    if database not in connections.settings:
+        known = ", ".join(connections.settings)
+        raise ImproperlyConfigured(f"--database={database!r} is refused: give an alias of DATABASES ({known}).")
+    if dry_run and loop:
+        raise ImproperlyConfigured("--dry-run with --loop is refused: give one of them.")
+    if metrics_port is not None and not loop:
+        raise ImproperlyConfigured("--metrics-port without --loop is refused: a single run leaves its metrics elsewhere.")
+
+
+def _once(job: Job, options: Options, *, alias: str) -> str:
+    with stopping() as stop, _progress(job.name) as bar:
+        report = perform(job, options, alias=alias, stop=stop, progress=bar.update)
+    exposition.leave(job.name, job.metrics)
+    summary = _summary(job, report)
+    if report.outcome is Outcome.FAILED:
+        sys.stdout.write(f"{summary}\n")
+        raise CommandError(" ".join(report.problems), returncode=1)
+    return summary
+
+
+@contextmanager
+def _progress(name: str) -> Iterator["tqdm[Any]"]:
+    """Show a bar on a terminal, once a run has lasted a second; log lines then pass above it."""
+    with tqdm(desc=name, unit=" rows", delay=1, disable=not sys.stderr.isatty(), file=sys.stderr) as bar:
+        if bar.disable:
+            yield bar
+        else:
+            with logging_redirect_tqdm():
+                yield bar
+
+
+def _summary(job: Job, report: Report) -> str:
+    changed = " and ".join(f"{rows} {THINGS[phase]}" for phase, rows in report.changed.items())
+    left = "an unknown number" if report.backlog.remaining is None else report.backlog.remaining
+    blocked = f" ({report.backlog.blocked} blocked by a descendant)" if report.backlog.blocked else ""
+    return f"{job.name}: {changed} {job.done} in {report.seconds:.1f} s, {left} left{blocked}, {report.outcome}."
+
+
+def _preview(job: Job, options: Options, *, alias: str) -> str:
+    try:
+        now = database_clock(alias)[0]
+        changes, blocked = job.preview(alias, now, job.cutoffs(now, options))
+    except Error as error:
+        raise CommandError(failures.explain(error, table=TABLES[0]), returncode=1) from None
+    would = " and ".join(f"{rows} {THINGS[phase]}" for phase, rows in changes.items())
+    kept = f" ({blocked} more are blocked by a descendant)" if blocked else ""
+    return f"{job.name}: {would} would be {job.done}{kept}; nothing was changed."

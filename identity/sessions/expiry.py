@@ -1,0 +1,75 @@
+"""Job 1: flip what has run out to Expired. The status column changes and nothing else does; nothing is published.
+
+Security does not rest on it: confirm and rotate check the time themselves. What a lost race leaves is left as it is.
+"""
+
+import logging
+from typing import Any
+
+from django.contrib.postgres.expressions import ArraySubquery
+from django.db import Error
+from django.db.models import QuerySet
+
+from identity.sessions import backlog, telemetry
+from identity.sessions.backlog import Backlog
+from identity.sessions.batches import Windows, work_off
+from identity.sessions.failures import Kind, kind
+from identity.sessions.models import RefreshSession, RefreshSessionStatus, SignInConfirmationRequest
+from identity.sessions.run import Run
+
+EXPIRED = RefreshSessionStatus.EXPIRED  # both tables spell it alike
+
+
+def expire(run: Run) -> Backlog:
+    """Run both phases, whichever fails, and count what is left.
+
+    1. Sessions Active with `expires_at` <= now become Expired: `revoked_at` and `revoked_reason` stay as they are.
+    2. Requests Pending with `expires_at` <= now become Expired: `confirmed_at` stays null.
+    3. Rows still due are counted.
+    """
+    sets = {
+        "refresh": RefreshSession.objects.using(run.alias).due(run.now),
+        "sicr": SignInConfirmationRequest.objects.using(run.alias).due(run.now),
+    }
+    for phase, due in sets.items():
+        _expire(run, phase, due)
+    return Backlog(
+        tables={
+            due.model._meta.db_table: backlog.overdue(run, due, key="expires_at", since=run.now)
+            for due in sets.values()
+        }
+    )
+
+
+def _expire(run: Run, phase: str, due: QuerySet[Any]) -> None:
+    with run.phase(phase, table=due.model._meta.db_table, counted="expiredCount"):
+        if run.goes_on() and not _flip_all(run, phase, due):
+            for _ in work_off(run, phase, Windows(due, "expires_at", flip)):
+                pass
+        telemetry.event("phase done", phase=phase, expiredCount=run.changed[phase])
+
+
+def _flip_all(run: Run, phase: str, due: QuerySet[Any]) -> bool:
+    """Flip all in one update if they fit one batch; tell whether that is done. A row that is locked sends to chunks."""
+    try:
+        with run.transaction():
+            if due[run.batch_size : run.batch_size + 1].exists():
+                return False
+            changed = due.update(status=EXPIRED)
+    except Error as error:
+        if kind(error) not in (Kind.CUT, Kind.ROW):
+            raise
+        telemetry.event("batch retried", level=logging.WARNING, phase=phase, batchSize=run.batch_size, error=error)
+        return False
+    run.count(phase, changed)
+    return True
+
+
+def flip(window: QuerySet[Any], size: int) -> int:
+    """Flip up to `size` rows of a window, past those that are locked elsewhere; return how many.
+
+    The window's own conditions stand in the update too: a session rotated meanwhile stays Rotated. NO KEY, because a
+    plain FOR UPDATE would make the insert of a child wait.
+    """
+    chunk = window.select_for_update(skip_locked=True, no_key=True).values("pk")[:size]
+    return window.order_by().filter(pk__any_of=ArraySubquery(chunk)).update(status=EXPIRED)

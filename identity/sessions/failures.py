@@ -1,0 +1,57 @@
+"""What a database error means for a job, told by its SQLSTATE, and the sentence for the person who reads it."""
+
+from enum import Enum, auto
+
+from django.conf import settings
+from django.db import Error, InterfaceError, OperationalError
+
+from identity.logs import describe
+
+
+class Kind(Enum):
+    """What to do about an error."""
+
+    OUTAGE = auto()  # the connection is lost, or leads to a server that takes no writes: drop it, come back later
+    CUT = auto()  # a time limit or a deadlock ended the batch: the same in smaller pieces
+    HOPELESS = auto()  # a missing table or privilege, a full disk: no batch of any size will do
+    ROW = auto()  # a constraint, a trigger: some row of the batch is the cause
+
+
+_CUT = {"55P03", "57014", "40P01", "40001"}  # lock timeout, statement timeout, deadlock, serialization
+_HOPELESS_CLASSES = {"0A", "28", "3D", "3F", "42", "53", "54", "55", "58", "XX"}
+
+
+def sqlstate(error: BaseException) -> str | None:
+    """Return the SQLSTATE of a database error; None if the server did not send one."""
+    return getattr(error.__cause__ or error, "sqlstate", None)
+
+
+def kind(error: Error) -> Kind:
+    """Tell the kind of an error. Inside atomic() a terminated backend leaves the connection looking open: ask here."""
+    state = sqlstate(error)
+    if state is None:
+        return Kind.OUTAGE if isinstance(error, OperationalError | InterfaceError) else Kind.HOPELESS
+    if state in _CUT:
+        return Kind.CUT
+    if state.startswith(("08", "57P")) or state in {"25006", "53300"}:
+        return Kind.OUTAGE
+    return Kind.HOPELESS if state[:2] in _HOPELESS_CLASSES else Kind.ROW
+
+
+def explain(error: Error, *, table: str) -> str:
+    """Return one sentence: what failed and the remedy. It names the table, never a value of a row."""
+    name = f"{settings.DATABASE_SCHEMA}.{table}"
+    state = sqlstate(error)
+    if state in {"42P01", "3F000"}:
+        return (
+            f"Table {name} was not found: run `manage.py migrate`, or check DATABASE_SCHEMA and the role's USAGE on it."
+        )
+    if state == "42501":
+        return f"The database role lacks a privilege on {name}: grant it what docs/database.md lists."
+    if state == "25006":
+        return f"The server takes no writes to {name}: it is a standby, or was made read-only."
+    if kind(error) is Kind.OUTAGE:
+        return f"The database could not be reached or the connection was lost ({describe(error)}): check DATABASE_URL."
+    if kind(error) is Kind.CUT:
+        return f"A batch of one row of {name} did not end in time ({describe(error)}): look for locks and slow triggers."
+    return f"Rows of {name} could not be changed ({describe(error)}): see docs/runbook.md."

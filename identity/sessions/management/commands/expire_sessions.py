@@ -1,0 +1,21 @@
+"""Adapter of the command: parse, perform, report."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand
+
+from identity.sessions import command_line
+from identity.sessions.jobs import EXPIRE_SESSIONS
+
+
+class Command(BaseCommand):
+    help = "Flip refresh sessions and confirmation requests that have run out to Expired."
+    # A wrong option is refused here in one sentence and exit 2; `check` would answer before it in its own words.
+    requires_system_checks: list[str] = []
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        command_line.add_arguments(parser, EXPIRE_SESSIONS.options)
+
+    def handle(self, **flags: Any) -> str | None:
+        return command_line.handle(EXPIRE_SESSIONS, **flags)

@@ -1,0 +1,117 @@
+"""One run of a job: its moment and limits, whether it may go on, what it has changed, and what went wrong."""
+
+import logging
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from django.db import Error, connections, transaction
+
+from opentelemetry.util.types import AttributeValue
+
+from identity.sessions import failures, telemetry
+from identity.sessions.stopping import Stop
+from identity.sessions.telemetry import Metrics, Outcome
+
+# PostgreSQL keeps these settings in 32 bits.
+_LONGEST_MS = 2**31 - 1
+
+
+@contextmanager
+def short_transaction(alias: str, *, lock_timeout: timedelta, statement_timeout: timedelta) -> Iterator[None]:
+    """Open a transaction whose statements give way: both limits are its own and end with it."""
+    limits = [min(limit // timedelta(milliseconds=1), _LONGEST_MS) for limit in (lock_timeout, statement_timeout)]
+    with transaction.atomic(using=alias):
+        with connections[alias].cursor() as cursor:
+            cursor.execute(
+                "SELECT set_config('lock_timeout', %s, true), set_config('statement_timeout', %s, true)",
+                [f"{limit}ms" for limit in limits],
+            )
+        yield
+
+
+def database_clock(alias: str) -> tuple[datetime, timedelta]:
+    """Return the database's time and the statement_timeout that its role came with (zero: none)."""
+    with connections[alias].cursor() as cursor:
+        cursor.execute("SELECT clock_timestamp(), current_setting('statement_timeout')::interval")
+        now, statement_timeout = cursor.fetchone()
+    return now, statement_timeout
+
+
+@dataclass(kw_only=True)
+class Run:
+    """One run. `now` is the database's, read once: a host whose clock runs ahead must not expire live sessions."""
+
+    alias: str
+    now: datetime = field(init=False)
+    batch_size: int
+    pause: timedelta
+    lock_timeout: timedelta
+    statement_timeout: timedelta
+    deadline: float  # on time.monotonic()
+    stop: Stop
+    metrics: Metrics
+    progress: Callable[[int], object]
+    changed: dict[str, int] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
+    halted: Outcome | None = None
+    outage: bool = False
+    outage_known: bool = False  # one traceback an outage: the runs after the first one in it report without
+    _batches: int = 0
+
+    def begin(self) -> None:
+        """Read the database's clock, and the role's own statement_timeout, which is never exceeded."""
+        self.now, role = database_clock(self.alias)
+        self.statement_timeout = min(self.statement_timeout, role or self.statement_timeout)
+
+    def goes_on(self) -> bool:
+        """Rest if a batch went before, then tell whether another may start: no stop requested, deadline not reached."""
+        if self._batches:
+            self.stop.wait(min(self.pause.total_seconds(), self.deadline - time.monotonic()))
+        if self.stop.requested:
+            self.halted = Outcome.CANCELLED
+        elif time.monotonic() >= self.deadline:
+            self.halted = Outcome.DEADLINE
+        return self.halted is None
+
+    def transaction(self) -> AbstractContextManager[None]:
+        """Open the short transaction of one batch."""
+        self._batches += 1
+        return short_transaction(
+            self.alias, lock_timeout=self.lock_timeout, statement_timeout=self.statement_timeout
+        )
+
+    def count(self, phase: str, rows: int) -> None:
+        """Count rows whose change is committed."""
+        self.changed[phase] = self.changed.get(phase, 0) + rows
+        self.metrics.changed[phase].inc(rows)
+        self.progress(rows)
+
+    def failed(self, phase: str, error: Error, *, table: str) -> None:
+        """Log and count a failure; a lost connection is dropped, so that whatever follows opens a new one."""
+        self.problems.append(failures.explain(error, table=table))
+        self.metrics.errors.inc()
+        if failures.kind(error) is failures.Kind.OUTAGE:
+            self.outage = True
+            connections[self.alias].close()
+        level = logging.WARNING if self.outage and self.outage_known else logging.ERROR
+        telemetry.event("phase failed", level=level, phase=phase, error=error)
+
+    @contextmanager
+    def phase(self, phase: str, *, table: str, counted: str, **attributes: AttributeValue) -> Iterator[None]:
+        """Run one phase in a span of its own; a database error ends this phase alone, any other error is a bug."""
+        self.changed.setdefault(phase, 0)
+        with telemetry.span(phase, phase=phase, **attributes) as span:
+            try:
+                yield
+            except Error as error:
+                telemetry.mark_failed(span, error)
+                self.failed(phase, error, table=table)
+            finally:
+                span.set_attribute(counted, self.changed[phase])
+
+    @property
+    def outcome(self) -> Outcome:
+        return Outcome.FAILED if self.problems else self.halted or Outcome.COMPLETED

@@ -1,0 +1,55 @@
+"""Stop in order on the first SIGTERM or SIGINT; the second one kills."""
+
+import queue
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+
+class Stop:
+    """A request to stop, and a wait that it ends early.
+
+    Not threading.Event: its lock is not re-entrant, and a handler that interrupts its own wait can hang for ever.
+    SimpleQueue.put is made for that.
+    """
+
+    def __init__(self) -> None:
+        self.reason: str | None = None
+        self._bell: queue.SimpleQueue[None] = queue.SimpleQueue()
+
+    @property
+    def requested(self) -> bool:
+        return self.reason is not None
+
+    def request(self, reason: str) -> None:
+        self.reason = reason
+        self._bell.put(None)
+
+    def wait(self, seconds: float) -> bool:
+        """Wait up to so many seconds; return True at once when a stop is or becomes requested."""
+        if not self.requested and seconds > 0:
+            try:
+                self._bell.get(timeout=seconds)
+            except queue.Empty:
+                pass
+        return self.requested
+
+
+@contextmanager
+def stopping() -> Iterator[Stop]:
+    """Yield a Stop that SIGTERM and SIGINT request; the handlers before are put back at the end."""
+    stop = Stop()
+    signals = (signal.SIGTERM, signal.SIGINT)
+
+    def handle(number: int, _: FrameType | None) -> None:
+        for each in signals:
+            signal.signal(each, signal.SIG_DFL)  # a second one ends the process, and the open batch rolls back
+        stop.request(signal.Signals(number).name)
+
+    before = {each: signal.signal(each, handle) for each in signals}
+    try:
+        yield stop
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
