@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any
 
-from django.db import Error as DatabaseError
 from pythonjsonlogger.json import JsonFormatter
 
 # Set for the length of a run, so that lines of other loggers carry it too.

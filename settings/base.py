@@ -17,7 +17,7 @@ _DATABASE_URL_FORM = "postgres://user:password@host:port/name, or postgres://use
 
 
 def database() -> dict[str, Any] | None:
-    """Return the DATABASES entry of DATABASE_URL, None if unset; the refusal does not repeat it: it holds a password."""
+    """Return the DATABASES entry of DATABASE_URL, None if unset. Its value is not repeated: it holds a password."""
     url = environment.secret("DATABASE_URL", _DATABASE_URL_FORM)
     if url is None:
         return None

@@ -20,9 +20,11 @@ MOST_LEFT_OUT = 100
 class Work(Protocol):
     """A set of rows to be changed batch by batch."""
 
-    finished: bool
     table: str
     left_out: list[UUID]
+
+    @property
+    def finished(self) -> bool: ...
 
     def batch(self, size: int) -> int:
         """Change at most `size` rows inside the transaction that is open; return how many."""
@@ -77,8 +79,9 @@ class Windows:
     old snapshot is open elsewhere. A short batch never means the end: locked rows are skipped.
     """
 
+    finished: bool = False
+
     def __init__(self, rows: QuerySet[Any], key: str, change: Callable[[QuerySet[Any], int], int]) -> None:
-        self.finished = False
         self.table: str = rows.model._meta.db_table
         self.left_out: list[UUID] = []
         self._rows, self._key, self._change = rows, key, change

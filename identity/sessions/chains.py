@@ -7,7 +7,7 @@ from django.db import connections
 from django.db.models import QuerySet
 
 from identity.sessions.batches import Windows
-from identity.sessions.models import TERMINAL, TIPS, RefreshSession
+from identity.sessions.models import TERMINAL, RefreshSession, RefreshSessionQuerySet
 
 # Breadth first from the starts: every prefix of it is closed under "child before parent", so LIMIT may cut anywhere.
 # A parent is passed only if it is itself past retention and has no other child. LATERAL with LIMIT keeps the recursion
@@ -72,7 +72,7 @@ class Chains:
 
     def __init__(
         self,
-        old: QuerySet[RefreshSession],
+        old: RefreshSessionQuerySet,
         *,
         cutoff: datetime,
         left_out: list[UUID],
@@ -80,7 +80,7 @@ class Chains:
     ) -> None:
         self.left_out = left_out
         self._old, self._cutoff = old, cutoff
-        self._tips = None if starts is not None else Windows(old.filter(status__in=TIPS), "updated_at", self._delete)
+        self._tips = None if starts is not None else Windows(old.tips(), "updated_at", self._delete)
         if self._tips:
             self._tips.left_out = left_out
         self._carried = starts or []
@@ -103,7 +103,9 @@ class Chains:
         self._carried = self._above + self._carried[len(self._taken) :]
 
     def first(self) -> UUID | None:
-        return self._carried[0] if self._carried else self._tips and self._tips.first()
+        if self._carried:
+            return self._carried[0]
+        return self._tips.first() if self._tips else None
 
     def _delete(self, starts: QuerySet[RefreshSession], size: int) -> int:
         """Delete up to `size` rows, the starts and what is above them; other copies skip what is locked here."""
@@ -127,4 +129,5 @@ class Chains:
                     "size": size,
                 },
             )
-            return cursor.fetchall()
+            links: list[tuple[UUID, UUID | None]] = cursor.fetchall()
+        return links

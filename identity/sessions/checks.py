@@ -14,7 +14,8 @@ from identity.sessions.options import ExpireSessionsOptions, Options, SessionRet
 def options_are_accepted(**_: Any) -> Iterable[CheckMessage]:
     """Report every refused variable as E001, and suspicious values as W001."""
     found: list[CheckMessage] = []
-    for job in (ExpireSessionsOptions, SessionRetentionOptions):
+    jobs: tuple[type[Options], ...] = (ExpireSessionsOptions, SessionRetentionOptions)
+    for job in jobs:
         refusals = list(_refusals(job))
         found += refusals or [
             Warning(sentence, hint="Change it unless it is meant.", id="identity_sessions.W001")

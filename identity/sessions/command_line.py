@@ -53,7 +53,8 @@ def handle(job: Job, *, loop: bool, dry_run: bool, database: str, metrics_port: 
         return _preview(job, options, alias=database)
     with tracing.exporting():
         if loop:
-            return stay(job, options, alias=database)
+            stay(job, options, alias=database)
+            return None
         return _once(job, options, alias=database)
 
 
@@ -64,7 +65,7 @@ def _refuse_combinations(*, loop: bool, dry_run: bool, database: str, metrics_po
     if dry_run and loop:
         raise ImproperlyConfigured("--dry-run with --loop is refused: give one of them.")
     if metrics_port is not None and not loop:
-        raise ImproperlyConfigured("--metrics-port without --loop is refused: a single run leaves its metrics elsewhere.")
+        raise ImproperlyConfigured("--metrics-port without --loop is refused: a single run serves nothing.")
 
 
 def _once(job: Job, options: Options, *, alias: str) -> str:

@@ -12,7 +12,7 @@ from django.db.models.sql.compiler import SQLCompiler
 
 
 @UUIDField.register_lookup
-class AnyOf(Lookup):  # type: ignore[type-arg]  -- not subscriptable at run time
+class AnyOf(Lookup):
     """Match rows whose value is in an array: `pk__any_of=[uuid, ...]` or `pk__any_of=ArraySubquery(queryset)`."""
 
     lookup_name = "any_of"
@@ -20,10 +20,10 @@ class AnyOf(Lookup):  # type: ignore[type-arg]  -- not subscriptable at run time
     def get_prep_lookup(self) -> Any:
         return self.rhs
 
-    def get_db_prep_lookup(self, value: Any, connection: BaseDatabaseWrapper) -> tuple[str, list[Any]]:
-        return "%s::uuid[]", [value]
+    def get_db_prep_lookup(self, value: Any, connection: BaseDatabaseWrapper) -> tuple[str, tuple[Any, ...]]:
+        return "%s::uuid[]", (value,)
 
-    def as_sql(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper) -> tuple[str, list[Any]]:
+    def as_sql(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper) -> tuple[str, tuple[Any, ...]]:
         left, left_params = self.process_lhs(compiler, connection)
         right, right_params = self.process_rhs(compiler, connection)
-        return f"{left} = ANY({right})", [*left_params, *right_params]
+        return f"{left} = ANY({right})", (*left_params, *right_params)

@@ -30,7 +30,7 @@ class ExpireSessionsOptions:
     """Options of job 1."""
 
     prefix: ClassVar = "EXPIRE_SESSIONS"
-    polling_interval: timedelta = option("5m", DURATION, "from the start of a run to the start of the next", flag=True)
+    polling_interval: timedelta = option("5m", DURATION, "from the start of one run to the next", flag=True)
     batch_size: int = option("5000", BATCH_SIZE, "rows that one transaction changes at the most", flag=True)
     max_run_duration: timedelta = option("2m", DURATION, "after this a run ends, the next takes the rest", flag=True)
     batch_pause: timedelta = option("0s", DURATION_OR_ZERO, "rest between two batches, outside any transaction")
@@ -50,9 +50,9 @@ class SessionRetentionOptions:
     """Options of job 2."""
 
     prefix: ClassVar = "SESSION_RETENTION"
-    sicr_retention: timedelta = option("30d", DURATION, "age of a confirmation request, by created_at, to go at")
-    refresh_terminal_retention: timedelta = option("90d", DURATION, "age of an ended session, by updated_at, to go at")
-    retention_interval: timedelta = option("24h", DURATION, "from the start of a run to the start of the next", flag=True)
+    sicr_retention: timedelta = option("30d", DURATION, "age of a confirmation request, by created_at")
+    refresh_terminal_retention: timedelta = option("90d", DURATION, "age of an ended session, by updated_at")
+    retention_interval: timedelta = option("24h", DURATION, "from the start of one run to the next", flag=True)
     batch_size: int = option("5000", BATCH_SIZE, "rows that one transaction deletes at the most", flag=True)
     max_run_duration: timedelta = option("30m", DURATION, "after this a run ends, the next takes the rest", flag=True)
     night_window: NightWindow = option(
@@ -76,7 +76,7 @@ class SessionRetentionOptions:
 
 
 Options = ExpireSessionsOptions | SessionRetentionOptions
-T = TypeVar("T", ExpireSessionsOptions, SessionRetentionOptions)
+T = TypeVar("T", bound=Options)
 
 
 class Declared(NamedTuple):
@@ -90,7 +90,7 @@ class Declared(NamedTuple):
     help: str
 
 
-def declared(options: type[Options]) -> Iterator[Declared]:
+def declared(options: type[Any]) -> Iterator[Declared]:
     """Yield what a job's options class declares, in order: for loading, --help and the checks alike."""
     for each in fields(options):
         about = each.metadata

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any
 from uuid import uuid4
 
 from django.db import Error
@@ -75,13 +76,15 @@ def _work(job: Job, options: Options, run: Run) -> Backlog:
         run.failed("start", error, table=telemetry.TABLES[0])
         return _NOTHING_COUNTED
     cutoffs = job.cutoffs(run.now, options)
-    suspicious = {"warnings": warnings} if (warnings := options.warnings()) else {}
-    telemetry.event("job started", **{name: moment.isoformat() for name, moment in cutoffs.items()}, **suspicious)
+    fields: dict[str, Any] = {name: moment.isoformat() for name, moment in cutoffs.items()}
+    if suspicious := options.warnings():
+        fields["warnings"] = suspicious
+    telemetry.event("job started", **fields)
     return job.work(run, cutoffs)
 
 
 def _report(job: Job, run: Run, backlog: Backlog, span: Span, *, seconds: float) -> Report:
-    counts = {name: run.changed.get(phase, 0) for phase, name in job.changed.items()}
+    counts: dict[str, Any] = {name: run.changed.get(phase, 0) for phase, name in job.changed.items()}
     telemetry.event(
         "job completed",
         **counts,

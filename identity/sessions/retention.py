@@ -7,7 +7,7 @@ Deletion cannot be undone, so the order of things is the safety here:
 * Requests are referred to by nothing and go by `created_at`, whatever their status.
 * Sessions form chains by `parent_session_id`, under a RESTRICT that the database itself enforces. A chain can go
   exactly when its tip can, and a tip ends Revoked or Expired. So the walk starts from old tips, of which there are few
-  however many rotated sessions are stored, and takes each chain from the tip up.
+  however many rotated sessions are stored, and takes each chain from its tip up.
 * A parent with a live or younger descendant is blocked, not overdue: it goes when that descendant does.
 * What a run that was cut, or a fork, left behind is an old childless session that is Rotated: a second pass takes those.
 * Each batch is a transaction of its own. Whatever was committed stays; progress is the absence of the row.
@@ -24,7 +24,7 @@ from identity.sessions import backlog, telemetry
 from identity.sessions.backlog import Backlog, Overdue, overdue
 from identity.sessions.batches import Windows, Work, work_off
 from identity.sessions.chains import Chains
-from identity.sessions.models import RefreshSession, SignInConfirmationRequest
+from identity.sessions.models import RefreshSession, RefreshSessionQuerySet, SignInConfirmationRequest
 from identity.sessions.run import Run
 
 # Ids of strays that are held at once, in batches: enough to make scans rare, few enough to weigh some megabytes.
@@ -57,7 +57,7 @@ def delete(window: QuerySet[Any], size: int) -> int:
     return window.order_by().filter(pk__any_of=ArraySubquery(chunk))._raw_delete(window.db)
 
 
-def _delete_sessions(run: Run, sessions: QuerySet[RefreshSession], cutoff: datetime) -> bool:
+def _delete_sessions(run: Run, sessions: RefreshSessionQuerySet, cutoff: datetime) -> bool:
     """Delete the chains of old tips, then strays until a pass finds none; tell whether none is left for certain."""
     left_out: list[UUID] = []
     _work_off(run, "refresh", Chains(sessions, cutoff=cutoff, left_out=left_out))
@@ -81,7 +81,7 @@ def _work_off(run: Run, phase: str, work: Work) -> None:
 def _backlog(
     run: Run,
     requests: QuerySet[SignInConfirmationRequest],
-    sessions: QuerySet[RefreshSession],
+    sessions: RefreshSessionQuerySet,
     drained: bool,
     *,
     cutoff_sicr: datetime,

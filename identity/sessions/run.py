@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from django.db import Error, connections, transaction
-
 from opentelemetry.util.types import AttributeValue
 
 from identity.sessions import failures, telemetry

@@ -3,7 +3,7 @@
 import queue
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 
 
@@ -29,10 +29,8 @@ class Stop:
     def wait(self, seconds: float) -> bool:
         """Wait up to so many seconds; return True at once when a stop is or becomes requested."""
         if not self.requested and seconds > 0:
-            try:
+            with suppress(queue.Empty):
                 self._bell.get(timeout=seconds)
-            except queue.Empty:
-                pass
         return self.requested
 
 

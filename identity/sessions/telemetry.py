@@ -1,4 +1,4 @@
-"""What an operator sees of the jobs: metrics, log events and spans. Names are the contract's; labels are fixed lists."""
+"""What an operator sees of the jobs: metrics, log events and spans. Labels come from fixed lists."""
 
 import logging
 from collections.abc import Iterator
