@@ -42,6 +42,7 @@ CHAINS = [
     # Their first sessions are past retention and stay, because the last one lives.
     Chains(name="in use for a year", count=30, tip="Active", youngest="0", oldest="9 days", shortest=20, longest=60),
     Chains(name="just run out", count=450, tip="Active", youngest="30 days", oldest="32 days"),
+    Chains(name="a minute overdue", count=5, tip="Active", youngest="30 days 00:01", oldest="30 days 00:01"),
     Chains(name="about to run out", count=5, tip="Active", youngest="29 days 23:50", oldest="29 days 23:50"),
     Chains(name="run out", count=300, tip="Expired", youngest="33 days", oldest="89 days"),
     Chains(name="run out long ago", count=500, tip="Expired", youngest="91 days", oldest="200 days"),
@@ -60,6 +61,7 @@ CHAINS = [
 REQUESTS = [
     Requests(name="waiting", count=120, status="Pending", youngest="0", oldest="1 minute"),
     Requests(name="never used", count=900, status="Pending", youngest="5 minutes", oldest="2 days"),
+    Requests(name="a minute overdue", count=5, status="Pending", youngest="00:06", oldest="00:06"),
     Requests(name="forgotten", count=80, status="Pending", youngest="31 days", oldest="50 days"),
     *[
         Requests(name=f"{age} {status}", count=count // share, status=status, youngest=youngest, oldest=oldest)
