@@ -53,5 +53,7 @@ def explain(error: Error, *, table: str) -> str:
     if kind(error) is Kind.OUTAGE:
         return f"The database was not reached or the connection was lost ({describe(error)}): check DATABASE_URL."
     if kind(error) is Kind.CUT:
-        return f"A batch of one row of {name} did not end in time ({describe(error)}): look for locks and slow triggers."
+        return (
+            f"A batch of one row of {name} did not end in time ({describe(error)}): look for locks and slow triggers."
+        )
     return f"Rows of {name} could not be changed ({describe(error)}): see docs/runbook.md."

@@ -9,7 +9,7 @@ Deletion cannot be undone, so the order of things is the safety here:
   exactly when its tip can, and a tip ends Revoked or Expired. So the walk starts from old tips, of which there are few
   however many rotated sessions are stored, and takes each chain from its tip up.
 * A parent with a live or younger descendant is blocked, not overdue: it goes when that descendant does.
-* What a run that was cut, or a fork, left behind is an old childless session that is Rotated: a second pass takes those.
+* What a fork, or a run that was cut, left behind is an old childless session; a second pass takes those.
 * Each batch is a transaction of its own. Whatever was committed stays; progress is the absence of the row.
 """
 

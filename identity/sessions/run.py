@@ -78,9 +78,7 @@ class Run:
     def transaction(self) -> AbstractContextManager[None]:
         """Open the short transaction of one batch."""
         self._batches += 1
-        return short_transaction(
-            self.alias, lock_timeout=self.lock_timeout, statement_timeout=self.statement_timeout
-        )
+        return short_transaction(self.alias, lock_timeout=self.lock_timeout, statement_timeout=self.statement_timeout)
 
     def count(self, phase: str, rows: int) -> None:
         """Count rows whose change is committed."""

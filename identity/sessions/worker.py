@@ -28,9 +28,7 @@ def _task(job: Job, options: Options, *, alias: str, stop: Stop) -> Callable[[],
 
     def task() -> bool:
         nonlocal away
-        report = perform(
-            job, options, alias=alias, stop=stop, longest=_until_closing(options), outage_known=away
-        )
+        report = perform(job, options, alias=alias, stop=stop, longest=_until_closing(options), outage_known=away)
         away = report.outage
         # A fresh connection for each run: none is idle for hours, or still leads to a server that was demoted.
         connections[alias].close()
