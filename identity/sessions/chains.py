@@ -7,26 +7,27 @@ from django.db import connections
 from django.db.models import QuerySet
 
 from identity.sessions.batches import Windows
+from identity.sessions.lookups import addressed
 from identity.sessions.models import TERMINAL, RefreshSession, RefreshSessionQuerySet
 
 # Breadth first from the starts: every prefix of it is closed under "child before parent", so LIMIT may cut anywhere.
 # A parent is passed only if it is itself past retention and has no other child. LATERAL with LIMIT keeps the recursion
 # a chain of index look-ups: as a plain join the planner hashes the whole table, at every level.
 WALK_UP = """
-    WITH RECURSIVE chain (id, parent_session_id) AS (
-        SELECT leaf.id, leaf.parent_session_id
+    WITH RECURSIVE chain (id, parent_session_id, address) AS (
+        SELECT leaf.id, leaf.parent_session_id, leaf.ctid
         FROM unnest(%(starts)s::uuid[]) AS start (id)
         CROSS JOIN LATERAL (
-            SELECT s.id, s.parent_session_id FROM refresh_sessions s
+            SELECT s.id, s.parent_session_id, s.ctid FROM refresh_sessions s
             WHERE s.id = start.id
               AND (SELECT child.id FROM refresh_sessions child WHERE child.parent_session_id = s.id LIMIT 1) IS NULL
             LIMIT 1
         ) leaf
         UNION ALL
-        SELECT parent.id, parent.parent_session_id
+        SELECT parent.id, parent.parent_session_id, parent.ctid
         FROM chain
         CROSS JOIN LATERAL (
-            SELECT p.id, p.parent_session_id FROM refresh_sessions p
+            SELECT p.id, p.parent_session_id, p.ctid FROM refresh_sessions p
             WHERE p.id = chain.parent_session_id AND p.status = ANY(%(terminal)s) AND p.updated_at < %(cutoff)s
               AND p.id <> ALL(%(left_out)s::uuid[])
               AND (
@@ -36,7 +37,7 @@ WALK_UP = """
             LIMIT 1
         ) parent
     )
-    SELECT id, parent_session_id FROM chain LIMIT %(size)s
+    SELECT id, parent_session_id, address FROM chain LIMIT %(size)s
 """
 
 
@@ -111,13 +112,12 @@ class Chains:
         """Delete up to `size` rows, the starts and what is above them; other copies skip what is locked here."""
         locked = starts.select_for_update(skip_locked=True, of=("self",)).values_list("pk", flat=True)
         links = self._walk_up(list(locked[:size]), size)
-        going = {pk for pk, _ in links}
         # A full batch may have been cut anywhere: whatever stands above it is looked at again.
-        self._above = list({above for _, above in links if above} - going) if len(links) == size else []
-        # Not delete(): that sends signals, and with a listener it would load every row first.
-        return self._old.filter(pk__any_of=list(going))._raw_delete(self._old.db)
+        cut = len(links) == size
+        self._above = list({above for _, above, _ in links if above} - {pk for pk, _, _ in links}) if cut else []
+        return self._old.filter(addressed([address for _, _, address in links]))._raw_delete(self._old.db)
 
-    def _walk_up(self, starts: list[UUID], size: int) -> list[tuple[UUID, UUID | None]]:
+    def _walk_up(self, starts: list[UUID], size: int) -> list[tuple[UUID, UUID | None, str]]:
         with connections[self._old.db].cursor() as cursor:
             cursor.execute(
                 WALK_UP,
@@ -129,5 +129,5 @@ class Chains:
                     "size": size,
                 },
             )
-            links: list[tuple[UUID, UUID | None]] = cursor.fetchall()
+            links: list[tuple[UUID, UUID | None, str]] = cursor.fetchall()
         return links

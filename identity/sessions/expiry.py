@@ -6,7 +6,6 @@ Security does not rest on it: confirm and rotate check the time themselves. What
 import logging
 from typing import Any
 
-from django.contrib.postgres.expressions import ArraySubquery
 from django.db import Error
 from django.db.models import QuerySet
 
@@ -14,6 +13,7 @@ from identity.sessions import backlog, telemetry
 from identity.sessions.backlog import Backlog
 from identity.sessions.batches import Windows, work_off
 from identity.sessions.failures import Kind, kind
+from identity.sessions.lookups import addressed
 from identity.sessions.models import RefreshSession, RefreshSessionStatus, SignInConfirmationRequest
 from identity.sessions.run import Run
 
@@ -71,5 +71,5 @@ def flip(window: QuerySet[Any], size: int) -> int:
     The window's own conditions stand in the update too: a session rotated meanwhile stays Rotated. NO KEY, because a
     plain FOR UPDATE would make the insert of a child wait.
     """
-    chunk = window.select_for_update(skip_locked=True, no_key=True).values("pk")[:size]
-    return window.order_by().filter(pk__any_of=ArraySubquery(chunk)).update(status=EXPIRED)
+    chunk = window.select_for_update(skip_locked=True, no_key=True)[:size]
+    return window.order_by().filter(addressed(chunk)).update(status=EXPIRED)
