@@ -16,7 +16,7 @@ from identity.sessions.telemetry import Metrics
 # A count is worth a fraction of a run, and must not keep a worker from stopping: twenty seconds read some ten million
 # rows. When a stop is requested, only what is quickly counted is.
 COUNT_TIMEOUT = timedelta(seconds=20)
-COUNT_TIMEOUT_STOPPING = timedelta(seconds=1)
+COUNT_TIMEOUT_STOPPING = timedelta(milliseconds=500)
 
 
 @dataclass(frozen=True, kw_only=True)
