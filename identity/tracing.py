@@ -27,7 +27,7 @@ _PROTOCOLS = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL
 
 @contextmanager
 def exporting() -> Iterator[None]:
-    """Send the spans of this process if that is asked for, the last of them at the end; what hinders it is a warning."""
+    """Send the spans of this process if asked for, the last of them at the end; what hinders it is a warning."""
     provider = _provider() if _asked_for() else None
     try:
         yield
