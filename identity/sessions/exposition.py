@@ -40,12 +40,14 @@ def serve(metrics: Metrics, *, port: int, address: str) -> None:
     both.register(metrics.registry)
     both.register(REGISTRY)
     try:
-        start_http_server(port, addr=address, registry=both)
+        server, _ = start_http_server(port, addr=address, registry=both)
     except OSError as error:
         raise ImproperlyConfigured(
             f"METRICS_PORT={port} is refused: port {port} of {address} cannot be opened ({_reason(error)}); "
             "give a port that is free, and in METRICS_ADDRESS an address of this host."
         ) from None
+    # It would write a traceback to stderr, in between the log lines, whenever a client breaks off.
+    server.handle_error = lambda request, client_address: None  # type: ignore[method-assign]
 
 
 def leave(job: str, metrics: Metrics) -> None:
