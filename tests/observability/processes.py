@@ -81,7 +81,7 @@ class Worker:
         """Read the log until an event has come so many times from now on; return the last of them."""
         assert self._process.stderr is not None
         for line in self._process.stderr:
-            self.lines.append(line)
+            self.lines.append(line.rstrip("\n"))
             found = json.loads(line)
             times -= found["event"] == event
             if not times:
