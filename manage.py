@@ -10,6 +10,8 @@ from django.core.management import execute_from_command_line
 
 
 def main() -> None:
+    # A command is one process, also where the web server forks: in this mode it would leave a file behind at each run.
+    os.environ.pop("PROMETHEUS_MULTIPROC_DIR", None)
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "settings.local")
     try:
         # Read them now: Django would go on with half of its commands and a traceback.

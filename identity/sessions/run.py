@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from django.db import Error, connections, transaction
+from opentelemetry import trace
 from opentelemetry.util.types import AttributeValue
 
 from identity.sessions import failures, telemetry
@@ -87,9 +88,10 @@ class Run:
         self.progress(rows)
 
     def failed(self, phase: str, error: Error, *, table: str) -> None:
-        """Log and count a failure; a lost connection is dropped, so that whatever follows opens a new one."""
+        """Log and count a failure and mark its span. A lost connection is dropped: whatever follows opens a new one."""
         self.problems.append(failures.explain(error, table=table))
         self.metrics.errors.inc()
+        telemetry.mark_failed(trace.get_current_span(), error)
         if failures.kind(error) is failures.Kind.OUTAGE:
             self.outage = True
             connections[self.alias].close()
@@ -104,7 +106,6 @@ class Run:
             try:
                 yield
             except Error as error:
-                telemetry.mark_failed(span, error)
                 self.failed(phase, error, table=table)
             finally:
                 span.set_attribute(counted, self.changed[phase])

@@ -1,6 +1,7 @@
 """What an operator sees of the jobs: metrics, log events and spans. Labels come from fixed lists."""
 
 import logging
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -40,7 +41,10 @@ def _milliseconds_up_to(longest: int) -> list[float]:
 
 @dataclass(frozen=True, kw_only=True)
 class Metrics:
-    """The metrics of one job, all present at 0 from the start. A dry run touches none of them."""
+    """The metrics of one job, all present from the start: counters at 0, gauges at NaN until a run has counted.
+
+    A gauge of 0 would say that nothing is left when a restarted worker does not know. A dry run touches none of them.
+    """
 
     changed: dict[str, Counter]
     errors: Counter
@@ -105,9 +109,13 @@ def _metrics(job: str, *, changed: dict[str, str], longest: int, backlog_by_tabl
     for outcome in Outcome:
         metrics.runs.labels(outcome=outcome)
     for table in TABLES:
-        metrics.oldest.labels(table=table)
+        metrics.oldest.labels(table=table).set(math.nan)
         if backlog_by_table:
-            metrics.backlog.labels(table=table)
+            metrics.backlog.labels(table=table).set(math.nan)
+    if not backlog_by_table:
+        metrics.backlog.set(math.nan)
+    if metrics.blocked is not None:
+        metrics.blocked.set(math.nan)
     return metrics
 
 
