@@ -75,11 +75,9 @@ def requests(count: int, **values: Any) -> list[SignInConfirmationRequest]:
 
 
 def chain(length: int, *, tip: str = "Expired", age: timedelta = 200 * DAY, **values: Any) -> list[RefreshSession]:
-    """Insert one rotation chain, the root first; values are those of its tip, all above it are `age` old and Rotated."""
+    """Insert one rotation chain, the root first; what is given is its tip's, all above is Rotated for 200 days."""
     rows: list[RefreshSession] = []
     for place in range(1, length + 1):
-        link = {"status": "Rotated", "age": age, "left": -age}
-        if place == length:
-            link |= {"status": tip, **values}
+        link = {"status": tip, "age": age, **values} if place == length else {"status": "Rotated", "age": 200 * DAY}
         rows.append(RefreshSessionFactory.build(parent_session=rows[-1] if rows else None, **link))
     return RefreshSession.objects.bulk_create(rows)
