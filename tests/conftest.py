@@ -66,27 +66,29 @@ def elsewhere(transactional_db: None) -> Iterator[Callable[..., Future[Any]]]:
 
 
 @pytest.fixture
-def until_one_waits(transactional_db: None) -> Callable[[], None]:
-    """Return once some connection to the test database waits for a lock; fail if none does for ten seconds."""
+def until_waiting(transactional_db: None) -> Callable[[int], None]:
+    """Return once so many connections to the test database wait for a lock; fail if they do not within ten seconds."""
 
-    def wait() -> None:
+    def wait(count: int) -> None:
         with connection.cursor() as cursor:
-            cursor.execute(_UNTIL_ONE_WAITS)
+            cursor.execute("SELECT set_config('kit.count', %s, false)", [str(count)])
+            cursor.execute(_UNTIL_WAITING)
 
     return wait
 
 
-_UNTIL_ONE_WAITS = """
+_UNTIL_WAITING = """
 DO $$
 BEGIN
     FOR attempt IN 1..500 LOOP
-        IF EXISTS (
-            SELECT FROM pg_locks JOIN pg_stat_activity USING (pid) WHERE NOT granted AND datname = current_database()
-        ) THEN
+        IF (
+            SELECT count(DISTINCT pid) FROM pg_locks JOIN pg_stat_activity USING (pid)
+            WHERE NOT granted AND datname = current_database()
+        ) >= current_setting('kit.count')::int THEN
             RETURN;
         END IF;
         PERFORM pg_sleep(0.02), pg_stat_clear_snapshot();
     END LOOP;
-    RAISE EXCEPTION 'no connection waits for a lock';
+    RAISE EXCEPTION 'too few connections wait for a lock';
 END $$
 """

@@ -1,6 +1,7 @@
 """SQL that watches and disturbs the jobs from inside the server, so that no test depends on how they are written."""
 
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, NamedTuple, Self
 from uuid import UUID
 
@@ -23,6 +24,11 @@ CREATE FUNCTION kit_slow() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM pg_sleep(tg_argv[0]::double precision);
     RETURN CASE WHEN tg_op = 'DELETE' THEN old ELSE new END;
+END $$;
+CREATE FUNCTION kit_gate() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM pg_advisory_xact_lock_shared(1963);
+    RETURN NULL;
 END $$;
 CREATE FUNCTION kit_poison() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
@@ -56,7 +62,7 @@ class Kit(AbstractContextManager["Kit"]):
         if connection.in_atomic_block:
             return  # the test's own rollback takes them
         execute("DROP TABLE IF EXISTS kit_audit, kit_referrer CASCADE")
-        execute("DROP FUNCTION kit_audit, kit_slow, kit_poison CASCADE")
+        execute("DROP FUNCTION kit_audit, kit_slow, kit_gate, kit_poison CASCADE")
 
     def audit(self) -> None:
         """Record each row that an UPDATE or a DELETE changes, with its transaction."""
@@ -78,6 +84,21 @@ class Kit(AbstractContextManager["Kit"]):
     def slow(self, table: str, seconds: float) -> None:
         """Make each changed row take so long."""
         _trigger("BEFORE", table, f"kit_slow('{seconds}')")
+
+    @contextmanager
+    def gate(self, moment: str, table: str) -> Iterator[None]:
+        """Hold up every statement on the table BEFORE it looks at rows, its snapshot taken, or AFTER it changed them.
+
+        The gate opens at the end of the block; this connection itself passes.
+        """
+        execute("SELECT pg_advisory_lock(1963)")
+        execute(
+            f"CREATE TRIGGER kit_gate {moment} UPDATE OR DELETE ON {table} FOR EACH STATEMENT EXECUTE FUNCTION kit_gate()"
+        )
+        try:
+            yield
+        finally:
+            execute("SELECT pg_advisory_unlock(1963)")
 
     def poison(self, table: str, *ids: UUID) -> None:
         """Make any change of these rows fail, with an error text that quotes a row."""
