@@ -24,12 +24,10 @@ class Result(NamedTuple):
     outcome: str
 
 
-def new_run(metrics: telemetry.Metrics, **changes: Any) -> Run:
+def new_run(metrics: telemetry.Metrics, *, now: datetime = NOW, **changes: Any) -> Run:
     """Return a run with limits that no test reaches unless it asks for it."""
     values: dict[str, Any] = {
-        "id": "00000000-0000-4000-8000-000000000000",
         "alias": "default",
-        "now": NOW,
         "batch_size": 5000,
         "pause": timedelta(),
         "lock_timeout": timedelta(milliseconds=200),
@@ -39,7 +37,9 @@ def new_run(metrics: telemetry.Metrics, **changes: Any) -> Run:
         "metrics": metrics,
         "progress": lambda rows: None,
     }
-    return Run(**values | changes)
+    run = Run(**values | changes)
+    run.now = now
+    return run
 
 
 def expire_now(**changes: Any) -> Result:
