@@ -3,7 +3,7 @@
 from typing import Any
 
 from django.contrib import admin
-from django.core.exceptions import ImproperlyConfigured, PermissionDenied
+from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest
 from django.template.response import TemplateResponse
 from django.urls import URLPattern
@@ -17,6 +17,7 @@ from identity.sessions.backoffice.overview import overview
 from identity.sessions.backoffice.pages import Fieldsets, RowsAdmin
 from identity.sessions.backoffice.personal import shown
 from identity.sessions.backoffice.readonly import ReadOnlyAdmin
+from identity.sessions.backoffice.searching import by_id_or_user_id, by_id_then_user_id
 from identity.sessions.backoffice.wording import age_and_moment
 from identity.sessions.models import Backlog, RefreshSession, SignInConfirmationRequest
 from identity.sessions.options import ExpireSessionsOptions, SessionRetentionOptions, load
@@ -32,30 +33,27 @@ class BacklogAdmin(ReadOnlyAdmin):
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> TemplateResponse:
         if not self.has_view_permission(request):
             raise PermissionDenied
-        context = {**self.admin_site.each_context(request), "title": "Backlog", "opts": self.opts}
-        try:
-            context |= overview()
-        except ImproperlyConfigured as refusal:
-            context["refusal"] = str(refusal)
+        context = self.admin_site.each_context(request) | {"title": "Backlog", "opts": self.opts} | overview()
         return TemplateResponse(request, "admin/identity_sessions/backlog.html", context)
 
 
 @admin.register(RefreshSession)
 class RefreshSessionAdmin(RowsAdmin):
     waiting_filter = SessionsFilter
+    search = by_id_or_user_id
+    search_help_text = "An id or a user id, or how it begins"
     personal_in_list = ("ip_address", "IP address")
     secret = "token_hash"
     ordering = ("pk",)
 
     def facts(self, request: HttpRequest, row: Any) -> Fieldsets:
         retention, now = load(SessionRetentionOptions), row.read_at
-        below = descent(row, now - retention.refresh_terminal_retention)
-        due = RefreshSession.objects.due(now).filter(pk=row.pk).exists()
+        below = descent(row, now=now, cutoff=now - retention.refresh_terminal_retention)
         return [
             (
                 "What the jobs will do",
                 [
-                    fact("Expiry", expiry_outlook(row, due=due, now=now, options=load(ExpireSessionsOptions))),
+                    fact("Expiry", expiry_outlook(row, due=below.due, now=now, options=load(ExpireSessionsOptions))),
                     fact("Retention", session_outlook(below, now=now, options=retention)),
                 ],
             ),
@@ -83,6 +81,8 @@ class RefreshSessionAdmin(RowsAdmin):
 @admin.register(SignInConfirmationRequest)
 class SignInConfirmationRequestAdmin(RowsAdmin):
     waiting_filter = RequestsFilter
+    search = by_id_then_user_id
+    search_help_text = "An id, or how it begins; or a whole user id, which takes longer"
     personal_in_list = ("phone_number", "Phone number")
     secret = "code_hash"
     ordering = ("-created_at",)

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
+from django.db.models import QuerySet, Value
+
 from identity.sessions.backoffice.bounded import NotInTime, bounded
 from identity.sessions.models import RefreshSession
 
@@ -29,11 +31,13 @@ DESCENDANTS = """
 class Descent:
     """The descendants of a session, nearest first; not `complete` if there are more, or they took too long to read.
 
-    `past_retention` holds the ids of those, the session itself included, that the job counts as old.
+    `due` and `past_retention` are what the jobs make of them: whether the session itself is due, and the ids of those
+    that are old, the session included.
     """
 
     session: RefreshSession
     descendants: tuple[RefreshSession, ...] = ()
+    due: bool = False
     past_retention: frozenset[UUID] = frozenset()
     complete: bool = True
 
@@ -53,15 +57,26 @@ class Descent:
         return [each for each in self.descendants if each.pk not in self.past_retention]
 
 
-def descent(session: RefreshSession, cutoff: datetime) -> Descent:
-    """Read the descendants of a session in one statement and which of them are old in another, however many there are."""
+def descent(session: RefreshSession, *, now: datetime, cutoff: datetime) -> Descent:
+    """Read the descendants of a session in one statement, and what the jobs make of them in another."""
     try:
         with bounded():
             found = RefreshSession.objects.raw(DESCENDANTS, {"session": session.pk, "rows": CAP + 1})
             rows = tuple(found)
             everyone = [session.pk, *(each.pk for each in rows)]
-            old = RefreshSession.objects.older_than(cutoff).filter(pk__any_of=everyone).values_list("pk", flat=True)
-            past_retention = frozenset(old)
+            old = RefreshSession.objects.older_than(cutoff).filter(pk__any_of=everyone)
+            due = RefreshSession.objects.due(now).filter(pk=session.pk)
+            sets = set(_named("old", old).union(_named("due", due)))
     except NotInTime:
         return Descent(session=session, complete=False)
-    return Descent(session=session, descendants=rows[:CAP], past_retention=past_retention, complete=len(rows) <= CAP)
+    return Descent(
+        session=session,
+        descendants=rows[:CAP],
+        due=("due", session.pk) in sets,
+        past_retention=frozenset(pk for name, pk in sets if name == "old"),
+        complete=len(rows) <= CAP,
+    )
+
+
+def _named(name: str, rows: QuerySet[RefreshSession]) -> QuerySet[RefreshSession, tuple[str, UUID]]:
+    return rows.annotate(name=Value(name)).values_list("name", "pk")

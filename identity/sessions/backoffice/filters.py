@@ -13,11 +13,15 @@ from identity.sessions.options import SessionRetentionOptions, load
 
 
 class Choice(NamedTuple):
-    """A choice of the filter: its words, the set it selects at a moment, and the key of which the oldest come first."""
+    """A choice of the filter: its words, the set it selects at a moment, the key of which the oldest come first.
+
+    `indexed` tells whether an index has the set in that order.
+    """
 
     words: str
     select: Callable[[Any, datetime, SessionRetentionOptions], QuerySet[Any]]
     order: str
+    indexed: bool = True
 
 
 class WaitingFilter(SimpleListFilter):
@@ -30,16 +34,17 @@ class WaitingFilter(SimpleListFilter):
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
         return [(value, choice.words) for value, choice in self.choices_by_value.items()]
 
-    def order(self) -> str:
-        choice = self.choices_by_value.get(self.value() or "")
-        return choice.order if choice else "pk"
+    @property
+    def chosen(self) -> Choice | None:
+        return self.choices_by_value.get(self.value() or "")
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         """Return the chosen set, none for a choice that does not exist."""
         if not self.value():
             return queryset
-        choice = self.choices_by_value.get(self.value() or "")
-        return choice.select(queryset, clock(), load(SessionRetentionOptions)) if choice else queryset.none()
+        if self.chosen is None:
+            return queryset.none()
+        return self.chosen.select(queryset, clock(), load(SessionRetentionOptions))
 
 
 class SessionsFilter(WaitingFilter):
@@ -49,11 +54,13 @@ class SessionsFilter(WaitingFilter):
             "past retention: deletable",
             lambda rows, now, options: rows.older_than(now - options.refresh_terminal_retention).childless(),
             "updated_at",
+            indexed=False,
         ),
         "blocked": Choice(
             "past retention: blocked by a descendant",
             lambda rows, now, options: rows.older_than(now - options.refresh_terminal_retention).with_children(),
             "updated_at",
+            indexed=False,
         ),
     }
 

@@ -2,21 +2,19 @@
 
 from functools import cached_property
 from typing import Any
-from uuid import UUID
 
 from django.contrib import messages
 from django.contrib.admin.views.main import ChangeList
 from django.core.paginator import Page, Paginator
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 from django.db.models.expressions import Combinable
 from django.http import HttpRequest
 
 from identity.sessions.backoffice.bounded import NotInTime, bounded
-from identity.sessions.backoffice.filters import WaitingFilter
+from identity.sessions.backoffice.filters import Choice, WaitingFilter
 
 # A person reads no further; a deep page would cost an OFFSET as long as the way there.
 CAP = 5_000
-UUID_DIGITS = 32
 TOO_SLOW = "The list was not ready in time, so it is empty here. Search for an id, or take another filter."
 
 
@@ -26,7 +24,8 @@ class CappedPaginator(Paginator):  # type: ignore[type-arg]  # not generic when 
     @cached_property
     def found(self) -> int:
         rows: QuerySet[Any] = self.object_list  # type: ignore[assignment]
-        return rows[: CAP + 1].count()
+        # Without an order, so that the first rows found will do.
+        return rows.order_by()[: CAP + 1].count()
 
     @cached_property
     def count(self) -> int:
@@ -39,42 +38,41 @@ class CappedPaginator(Paginator):  # type: ignore[type-arg]  # not generic when 
 class BoundedChangeList(ChangeList):
     """A list in the order of its filter, read within the time limit, or empty with a sentence that says why."""
 
-    more = False
+    more = unordered = False
 
     def get_ordering(self, request: HttpRequest, queryset: QuerySet[Any]) -> list[str | Combinable]:
-        """Return the order of the filter, else of the model admin; what the query string asks for is not heard."""
-        orders = [spec.order() for spec in self.filter_specs if isinstance(spec, WaitingFilter) and spec.value()]
+        """Return the order of the filter, else of the model admin; what the query string asks for is not heard.
+
+        What a search finds is in the order of the index that finds it: another would be walked from its begin.
+        """
+        orders = [choice.order for choice in self._chosen()]
+        if self.query and not orders:
+            return ["pk"]
         return [*(orders or self.model_admin.get_ordering(request)), "pk"]
 
     def get_results(self, request: HttpRequest) -> None:
-        paginator = CappedPaginator(self.queryset, self.list_per_page)
         try:
             with bounded():
-                page = paginator.page(self.page_num)
-                self.result_list = list(page.object_list)
+                paginator, page = self._page(self.queryset)
         except NotInTime:
             messages.warning(request, TOO_SLOW)
-            paginator = CappedPaginator(self.queryset.none(), self.list_per_page)
-            page, self.result_list = paginator.page(1), []
+            paginator, page = self._page(self.queryset.none())
         self.more = paginator.found > CAP
         # Equal, so that no page offers to show all.
         self.result_count = self.full_result_count = paginator.count
         self.show_full_result_count = self.show_admin_actions = False
         self.can_show_all, self.multi_page = False, paginator.num_pages > 1
-        self.paginator, self.page_num = paginator, page.number
+        self.result_list, self.paginator, self.page_num = page.object_list, paginator, page.number
 
+    def _page(self, rows: QuerySet[Any]) -> tuple[CappedPaginator, Page[Any]]:
+        """Read a page. Many rows that no index has in order are not sorted: that would read and compare them all."""
+        paginator = CappedPaginator(rows, self.list_per_page)
+        self.unordered = paginator.found > CAP and not all(choice.indexed for choice in self._chosen())
+        if self.unordered:
+            paginator.object_list = rows.order_by("pk")
+        page = paginator.page(self.page_num)
+        page.object_list = list(page.object_list)
+        return paginator, page
 
-def id_range(text: str) -> tuple[UUID, UUID] | None:
-    """Return the least and the greatest id that begins with a text, None if no id does."""
-    digits = text.strip().replace("-", "").lower()
-    if not 0 < len(digits) <= UUID_DIGITS or digits.strip("0123456789abcdef"):
-        return None
-    return UUID(digits.ljust(UUID_DIGITS, "0")), UUID(digits.ljust(UUID_DIGITS, "f"))
-
-
-def search(rows: QuerySet[Any], text: str) -> QuerySet[Any]:
-    """Select rows whose id or user id is or begins with a text: ranges, which an index answers, unlike LIKE."""
-    if not text.strip():
-        return rows
-    ids = id_range(text)
-    return rows.filter(Q(id__range=ids) | Q(user_id__range=ids)) if ids else rows.none()
+    def _chosen(self) -> list[Choice]:
+        return [spec.chosen for spec in self.filter_specs if isinstance(spec, WaitingFilter) and spec.chosen]

@@ -42,7 +42,9 @@ def session_outlook(descent: Descent, *, now: datetime, options: SessionRetentio
     session, holding, kept = descent.session, descent.holding, options.refresh_terminal_retention
     old = session.pk in descent.past_retention
     if not descent.complete:
-        return f"More than {CAP:,} sessions came after it, or reading them took too long: when it goes is not known here."
+        return (
+            f"More than {CAP:,} sessions came after it, or reading them took too long: when it goes is not known here."
+        )
     if old and not descent.descendants:
         return f"Past retention: session_retention deletes it {_next_run(now, options)}"
     if old and not holding:

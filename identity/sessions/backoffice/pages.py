@@ -1,6 +1,7 @@
 """What the pages of both tables have in common: a bounded list, and a row told in facts."""
 
-from typing import Any, ClassVar
+from collections.abc import Callable
+from typing import Any, ClassVar, cast
 
 from django.contrib.admin import ShowFacets
 from django.contrib.admin.views.main import ChangeList
@@ -11,7 +12,7 @@ from django.http import HttpRequest
 from identity.sessions.backoffice import personal
 from identity.sessions.backoffice.facts import Column, column, fact
 from identity.sessions.backoffice.filters import WaitingFilter
-from identity.sessions.backoffice.lists import BoundedChangeList, CappedPaginator, search
+from identity.sessions.backoffice.lists import BoundedChangeList, CappedPaginator
 from identity.sessions.backoffice.readonly import ReadOnlyAdmin
 from identity.sessions.backoffice.wording import age, age_and_moment
 
@@ -22,6 +23,7 @@ class RowsAdmin(ReadOnlyAdmin):
     """List a table within bounds; search by id and user id only, filter by what the jobs wait for, sort not at all."""
 
     waiting_filter: ClassVar[type[WaitingFilter]]
+    search: ClassVar[Callable[[QuerySet[Any], str], QuerySet[Any]]]
     personal_in_list: ClassVar[tuple[str, str]]
     # The hash of a secret has no place on a page: it is not even read.
     secret: ClassVar[str]
@@ -33,14 +35,13 @@ class RowsAdmin(ReadOnlyAdmin):
     show_facets = ShowFacets.NEVER
     sortable_by = ()
     search_fields = ("id", "user_id")
-    search_help_text = "An id or a user id, or how it begins"
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         """Return the rows with the moment they are read at; what this user may not see stays in the database."""
         own = {field.name for field in self.opts.get_fields()}
         hidden = own.intersection(() if personal.may_see(request) else personal.FIELDS)
-        rows: QuerySet[Any] = super().get_queryset(request)
-        return rows.defer(self.secret, *hidden).annotate(read_at=Now())
+        read = super().get_queryset(request).defer(self.secret, *hidden).annotate(read_at=Now())
+        return cast(QuerySet[Any], read)
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
         return BoundedChangeList
@@ -62,7 +63,7 @@ class RowsAdmin(ReadOnlyAdmin):
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
     ) -> tuple[QuerySet[Any], bool]:
-        return search(queryset, search_term), False
+        return (type(self).search(queryset, search_term) if search_term.strip() else queryset), False
 
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
         """Allow the filter alone: any other look-up could spell out a masked value, character by character."""
