@@ -22,6 +22,10 @@ from identity.sessions.backoffice.wording import age_and_moment
 from identity.sessions.models import Backlog, RefreshSession, SignInConfirmationRequest
 from identity.sessions.options import ExpireSessionsOptions, SessionRetentionOptions, load
 
+# There is no other site to view.
+admin.site.site_url = None
+admin.site.site_header = admin.site.site_title = "Identity administration"
+
 
 @admin.register(Backlog)
 class BacklogAdmin(ReadOnlyAdmin):

@@ -5,6 +5,8 @@ from datetime import datetime
 from typing import Any
 
 from django.urls import reverse
+from django.utils.html import format_html_join
+from django.utils.safestring import SafeString, mark_safe
 
 from identity.sessions.backoffice.bounded import clock
 from identity.sessions.backoffice.queues import queues
@@ -97,6 +99,11 @@ def panel(size: Size) -> dict[str, Any]:
     }
 
 
+def breakable(name: str) -> SafeString:
+    """Return a long name that a narrow screen may break after an underscore."""
+    return format_html_join(mark_safe("_<wbr>"), "{}", ((part,) for part in name.split("_")))
+
+
 def overview(now: datetime | None = None) -> dict[str, Any]:
     """Return all that the page shows; raise ImproperlyConfigured if an option is refused."""
     expiry, retention = load(ExpireSessionsOptions), load(SessionRetentionOptions)
@@ -109,5 +116,5 @@ def overview(now: datetime | None = None) -> dict[str, Any]:
         "panels": [panel(each) for each in sizes],
         "blocked": "not counted in time" if kept is None else number(min(kept, CAP), more=kept > CAP),
         "blocked_address": f"{reverse(LISTS['refresh_sessions'])}?waiting=blocked",
-        "options": [*effective(expiry).items(), *effective(retention).items()],
+        "options": [(breakable(name), value) for name, value in (effective(expiry) | effective(retention)).items()],
     }
