@@ -27,7 +27,7 @@ class Choice(NamedTuple):
 class WaitingFilter(SimpleListFilter):
     """Select rows by what the jobs make of them now."""
 
-    title = "what the jobs wait for"
+    title = "work for the jobs"
     parameter_name = "waiting"
     choices_by_value: dict[str, Choice]
 
