@@ -2,12 +2,11 @@
 
 from datetime import timedelta
 from itertools import count
-from uuid import uuid4
 
 from django.db import connection
 
 from identity.sessions.backoffice.bounded import clock
-from identity.sessions.models import RefreshSession, SignInConfirmationRequest
+from tests.factories import RefreshSessionFactory, RequestFactory
 
 DAY, HOUR, MINUTE = timedelta(days=1), timedelta(hours=1), timedelta(minutes=1)
 PHONE, ADDRESS, AGENT = "+79991234567", "203.0.113.77", "CanaryBrowser/7.0"
@@ -18,24 +17,15 @@ serial = count(1)
 
 def session(status="Active", *, age=HOUR, left=DAY, parent=None, **values):
     """A session that last changed `age` ago and runs out when `left` is over."""
-    now = clock()
-    moments = {"created_at": now - age - HOUR, "updated_at": now - age, "expires_at": now + left}
-    known = {"user_id": uuid4(), "token_hash": f"{SECRET}{next(serial)}", "ip_address": ADDRESS, "user_agent": AGENT}
-    return RefreshSession.objects.create(status=status, parent_session=parent, **{**known, **moments, **values})
+    known = {"token_hash": f"{SECRET}{next(serial)}", "ip_address": ADDRESS, "user_agent": AGENT}
+    moments = {"now": clock(), "age": age, "left": left}
+    return RefreshSessionFactory(status=status, parent_session=parent, **moments, **{**known, **values})
 
 
 def request(status="Pending", *, age=MINUTE, left=4 * MINUTE, **values):
     """A confirmation request that was created `age` ago and runs out when `left` is over."""
-    now = clock()
-    moments = {"created_at": now - age, "updated_at": now - age, "expires_at": now + left}
-    known = {
-        "user_id": uuid4(),
-        "phone_number": PHONE,
-        "code_hash": f"{SECRET}{next(serial)}",
-        "ip_address": ADDRESS,
-        "user_agent": AGENT,
-    }
-    return SignInConfirmationRequest.objects.create(status=status, **{**known, **moments, **values})
+    known = {"code_hash": f"{SECRET}{next(serial)}", "ip_address": ADDRESS, "user_agent": AGENT, "phone_number": PHONE}
+    return RequestFactory(status=status, now=clock(), age=age, left=left, **{**known, **values})
 
 
 def chain(length, *, tip="Expired", tip_age=100 * DAY, age=100 * DAY):

@@ -1,6 +1,8 @@
 """Personal data is hidden from those who may not see it, and cannot be had by a detour."""
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from tests.admin import rows
 from tests.admin.addresses import REQUESTS, SESSIONS, change, changelist, shown
@@ -38,10 +40,7 @@ def test_a_hash_of_a_secret_is_on_no_page(who, both, request):
         assert rows.SECRET not in request.getfixturevalue(who).get(address).content.decode()
 
 
-def test_hidden_values_do_not_even_leave_the_database(viewer, both, django_assert_num_queries):
-    from django.db import connection
-    from django.test.utils import CaptureQueriesContext
-
+def test_hidden_values_do_not_even_leave_the_database(viewer, both):
     for address in pages(both):
         with CaptureQueriesContext(connection) as captured:
             viewer.get(address)

@@ -12,8 +12,7 @@ from identity.sessions.models import RefreshSession
 # Chains of more links than this exist; their page says that it has not read to the end.
 CAP = 1_000
 # LATERAL with OFFSET 0 keeps each level a look-up in the index on parents: a plain join may hash the whole table.
-DESCENDANTS = """
-    WITH RECURSIVE descendant (id, parent_session_id, status, updated_at, expires_at, depth) AS (
+DESCENDANTS = """WITH RECURSIVE descendant (id, parent_session_id, status, updated_at, expires_at, depth) AS (
         SELECT id, parent_session_id, status, updated_at, expires_at, 1
         FROM refresh_sessions WHERE parent_session_id = %(session)s
         UNION ALL
