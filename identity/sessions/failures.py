@@ -73,6 +73,8 @@ def explain(error: Error, *, table: str) -> str:
         return f"The database role lacks a privilege on {name}: grant it what docs/database.md lists."
     if state == "25006":
         return f"The server takes no writes to {name}: it is a standby, or was made read-only."
+    if "unsupported startup parameter" in str(error):
+        return "The pooler refuses start-up options: set DATABASE_SCHEMA_OPTION=off, as docs/database.md describes."
     if kind(error) is Kind.OUTAGE:
         return f"The database was not reached or the connection was lost: {_reason(error)} ({describe(error)})."
     if kind(error) is Kind.CUT:
