@@ -1,10 +1,10 @@
-"""Read a database URL, and refuse what could only fail later: another scheme, no name, parameters libpq does not take."""
+"""Read a database URL, and refuse what could only fail later: another scheme, no name, odd parameters."""
 
 from typing import Any
 
 from environ import Env
 from psycopg import ProgrammingError
-from psycopg.conninfo import make_conninfo
+from psycopg.conninfo import make_conninfo, timeout_from_conninfo
 from psycopg.pq import PGconn
 
 ACCEPTED = "postgres://user:password@host:port/name, or postgres://user:password@:port//socket/folder/name"
@@ -23,6 +23,7 @@ def parse(url: str) -> dict[str, Any]:
 
 def _refuse_parameters(options: dict[str, Any]) -> None:
     try:
+        timeout_from_conninfo(options)
         # libpq looks at the values before it connects; there is no server in this folder.
         attempt = PGconn.connect_start(make_conninfo(**{**options, "host": "/"}).encode())
     except ProgrammingError as unknown:

@@ -34,7 +34,6 @@ _REASONS = {
     "certificate": "the TLS certificate was not accepted",
     "invalid connection option": "a query parameter of DATABASE_URL is not taken by libpq",
     "invalid integer value": "a query parameter of DATABASE_URL is no number",
-    "startup parameter": "a pooler refuses the search_path as a start-up option, see DATABASE_SCHEMA_OPTION",
     "the database system is": "the server is starting up or shutting down",
 }
 
