@@ -4,30 +4,25 @@ from pathlib import Path
 from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
-from environ import Env
 
 from identity import environment, logs
+from identity.postgres import url
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 DATABASE_SCHEMA: str = environment.read("DATABASE_SCHEMA", environment.SCHEMA, "identity")
 # A pooler refuses start-up options: behind one the role carries the search_path (docs/database.md).
 DATABASE_SCHEMA_OPTION: bool = environment.read("DATABASE_SCHEMA_OPTION", environment.BOOLEAN, "on")
 
-_DATABASE_URL_FORM = "postgres://user:password@host:port/name, or postgres://user:password@:port//socket/folder/name"
-
 
 def database() -> dict[str, Any] | None:
     """Return the DATABASES entry of DATABASE_URL, None if unset. Its value is not repeated: it holds a password."""
-    url = environment.secret("DATABASE_URL", _DATABASE_URL_FORM)
-    if url is None:
+    written = environment.secret("DATABASE_URL", url.ACCEPTED)
+    if written is None:
         return None
     try:
-        entry = dict(Env.db_url_config(url, engine="django_prometheus.db.backends.postgresql"))
+        return url.parse(written)
     except (ValueError, TypeError):
-        entry = {}
-    if not url.startswith(("postgres://", "postgresql://")) or not entry.get("NAME"):
-        raise ImproperlyConfigured(f"DATABASE_URL is refused: give {_DATABASE_URL_FORM}.")
-    return entry
+        raise ImproperlyConfigured(f"DATABASE_URL is refused: give {url.ACCEPTED}.") from None
 
 
 def on_schema(entry: dict[str, Any]) -> dict[str, Any]:

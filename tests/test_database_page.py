@@ -73,12 +73,15 @@ def test_no_job_can_read_what_is_personal_or_change_what_is_not_its_own(role, mo
     refused(f"DELETE FROM {table}" if role == "identity_expiry" else f"UPDATE {table} SET status = 'Expired'")
 
 
-def test_the_admin_role_lets_a_user_in_and_changes_no_session(roles, client, django_user_model):
+def test_the_admin_role_serves_every_page_and_changes_no_session(roles, client, django_user_model):
     django_user_model.objects.create_superuser("ann", password="any")
+    session = RefreshSession.objects.with_children().first()
     become(roles("identity_admin"))
     page = client.post("/admin/login/?next=/admin/", {"username": "ann", "password": "any"}, follow=True)
     assert page.request["PATH_INFO"] == "/admin/"
     assert page.status_code == 200
+    for path in ["backlog/", "refreshsession/", "signinconfirmationrequest/", f"refreshsession/{session.pk}/change/"]:
+        assert client.get(f"/admin/identity_sessions/{path}").status_code == 200, path
     refused("DELETE FROM refresh_sessions")
     refused("UPDATE sign_in_confirmation_requests SET status = 'Expired'")
 

@@ -27,7 +27,8 @@ from identity.sessions.telemetry import Metrics
 
 logger = logging.getLogger(__name__)
 
-# All that a Pushgateway which is away may cost.
+# For a Pushgateway that does not answer; and for one that answers drop by drop, or whose name is looked up for long.
+PUSH_TIMEOUT = timedelta(seconds=3)
 LONGEST_PUSH = timedelta(seconds=4)
 
 
@@ -84,7 +85,7 @@ def _has_value(sample: Sample) -> bool:
 
 def _push(registry: CollectorRegistry, job: str, url: str) -> None:
     try:
-        pushadd_to_gateway(url, job=job, registry=_Left(registry), timeout=LONGEST_PUSH.total_seconds())
+        pushadd_to_gateway(url, job=job, registry=_Left(registry), timeout=PUSH_TIMEOUT.total_seconds())
     # ValueError is a host's name that is none, HTTPException an answer that is not HTTP, OSError all the rest.
     except (OSError, HTTPException, ValueError) as error:
         logger.warning("The metrics were not pushed: the Pushgateway did not take them (%s).", _reason(error))

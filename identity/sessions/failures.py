@@ -21,6 +21,28 @@ _CUT = {"55P03", "57014", "40P01", "40001"}  # lock timeout, statement timeout, 
 _HOPELESS_CLASSES = {"0A", "28", "3D", "3F", "42", "53", "54", "55", "58", "XX"}
 
 
+# What libpq says when there is no SQLSTATE, and what it means. Its own text is not repeated: it names hosts and roles.
+_REASONS = {
+    "authentication failed": "the role or its password was refused, check DATABASE_URL",
+    "no password supplied": "DATABASE_URL holds no password",
+    "Connection refused": "no server listens at the host and port of DATABASE_URL",
+    "No such file or directory": "no server listens in the socket folder of DATABASE_URL",
+    "translate host name": "the host name of DATABASE_URL is unknown",
+    "timeout": "the host of DATABASE_URL did not answer in time",
+    "does not exist": "DATABASE_URL names a database or role that does not exist",
+    "too many": "the server has no connection left",
+    "certificate": "the TLS certificate was not accepted",
+    "invalid connection option": "a query parameter of DATABASE_URL is not taken by libpq",
+    "invalid integer value": "a query parameter of DATABASE_URL is no number",
+    "the database system is": "the server is starting up or shutting down",
+}
+
+
+def _reason(error: Error) -> str:
+    text = str(error)
+    return next((reason for phrase, reason in _REASONS.items() if phrase in text), "look at the server and the network")
+
+
 def sqlstate(error: BaseException) -> str | None:
     """Return the SQLSTATE of a database error; None if the server did not send one."""
     return getattr(error.__cause__ or error, "sqlstate", None)
@@ -50,8 +72,10 @@ def explain(error: Error, *, table: str) -> str:
         return f"The database role lacks a privilege on {name}: grant it what docs/database.md lists."
     if state == "25006":
         return f"The server takes no writes to {name}: it is a standby, or was made read-only."
+    if "unsupported startup parameter" in str(error):
+        return "The pooler refuses start-up options: set DATABASE_SCHEMA_OPTION=off, as docs/database.md describes."
     if kind(error) is Kind.OUTAGE:
-        return f"The database was not reached or the connection was lost ({describe(error)}): check DATABASE_URL."
+        return f"The database was not reached or the connection was lost: {_reason(error)} ({describe(error)})."
     if kind(error) is Kind.CUT:
         return (
             f"A batch of one row of {name} did not end in time ({describe(error)}): look for locks and slow triggers."

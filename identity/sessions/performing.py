@@ -84,7 +84,14 @@ def _work(job: Job, options: Options, run: Run) -> Backlog:
 
 
 def _report(job: Job, run: Run, backlog: Backlog, span: Span, *, seconds: float) -> Report:
-    counts: dict[str, Any] = {name: run.changed.get(phase, 0) for phase, name in job.changed.items()}
+    changed = {phase: run.changed.get(phase, 0) for phase in job.changed}
+    counts: dict[str, Any] = {name: changed[phase] for phase, name in job.changed.items()}
+    backlog.show(job.metrics)
+    job.metrics.ended(run.outcome, seconds=seconds, at=time.time())
+    span.set_attributes({**counts, "outcome": run.outcome})
+    if run.outcome is Outcome.FAILED:
+        telemetry.mark_failed(span)
+    # Last, so that who has read this line finds the run in the metrics too.
     telemetry.event(
         "job completed",
         **counts,
@@ -92,13 +99,8 @@ def _report(job: Job, run: Run, backlog: Backlog, span: Span, *, seconds: float)
         backlogRemaining=backlog.remaining,
         outcome=run.outcome,
     )
-    span.set_attributes({**counts, "outcome": run.outcome})
-    if run.outcome is Outcome.FAILED:
-        telemetry.mark_failed(span)
-    backlog.show(job.metrics)
-    job.metrics.ended(run.outcome, seconds=seconds, at=time.time())
     return Report(
-        changed={phase: run.changed.get(phase, 0) for phase in job.changed},
+        changed=changed,
         backlog=backlog,
         outcome=run.outcome,
         seconds=seconds,

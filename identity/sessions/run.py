@@ -96,7 +96,7 @@ class Run:
             self.outage = True
             connections[self.alias].close()
         level = logging.WARNING if self.outage and self.outage_known else logging.ERROR
-        telemetry.event("phase failed", level=level, phase=phase, error=error)
+        telemetry.event("phase failed", level=level, phase=phase, error=error, problem=self.problems[-1])
 
     @contextmanager
     def phase(self, phase: str, *, table: str, counted: str, **attributes: AttributeValue) -> Iterator[None]:

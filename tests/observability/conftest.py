@@ -5,6 +5,7 @@ import subprocess
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from urllib.request import urlopen
 
 import psycopg
@@ -83,8 +84,9 @@ class Server:
 
 
 @pytest.fixture(scope="session")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    # Not below pytest's own folder: only its owner may enter that, and PostgreSQL runs as another user than root.
-    it = Server(tmp_path_factory.mktemp("postgres"))
-    yield it
-    it.stop()
+def server() -> Iterator[Server]:
+    # Not below pytest's folder: each session closes that to other users, and PostgreSQL runs as another one than root.
+    with TemporaryDirectory(prefix="identity-") as folder:
+        it = Server(Path(folder) / "data")
+        yield it
+        it.stop()

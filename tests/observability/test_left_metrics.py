@@ -117,7 +117,7 @@ def test_a_gateway_that_never_answers_costs_less_than_five_seconds():
         done = manage("expire_sessions", PROMETHEUS_PUSHGATEWAY_URL=url)
         took = time.monotonic() - started
     assert done.returncode == 0
-    assert "did not answer in time" in warning(done.stderr) or "(TimeoutError)" in warning(done.stderr)
+    assert "(TimeoutError)" in warning(done.stderr)
     assert took < 9  # five seconds and what the process takes by itself on a busy machine
 
 

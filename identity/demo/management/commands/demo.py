@@ -14,11 +14,11 @@ JOBS = ["expire_sessions", "session_retention"]
 
 FAREWELL = """
 Where to go next
-  README.md                                       every option, and how to run the jobs on your own database
-  .venv/bin/python manage.py expire_sessions      one run on what the demo left, with its log lines
-  .venv/bin/python manage.py session_retention --dry-run
-  .venv/bin/python manage.py expire_sessions --loop        the worker; Ctrl-C stops it in order
-  make test                                       the rules, proved on a real PostgreSQL
+  README.md                                                every option, and how to run on your own database
+  .venv/bin/python manage.py session_retention --dry-run   what a run would delete
+  .venv/bin/python manage.py expire_sessions --loop        the worker, with its log lines; Ctrl-C stops it in order
+  make admin                                               the backlog and the rows in Django admin
+  make test                                                the rules, proved on a real PostgreSQL
 """
 
 
