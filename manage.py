@@ -11,7 +11,8 @@ from django.core.management import execute_from_command_line
 
 def main() -> None:
     # A command is one process, also where the web server forks: in this mode it would leave a file behind at each run.
-    os.environ.pop("PROMETHEUS_MULTIPROC_DIR", None)
+    for name in ("PROMETHEUS_MULTIPROC_DIR", "prometheus_multiproc_dir"):
+        os.environ.pop(name, None)
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "settings.local")
     try:
         # Read them now: Django would go on with half of its commands and a traceback.

@@ -120,8 +120,8 @@ def test_no_other_command_opens_the_port(command: str):
 
 def test_killed_workers_leave_nothing_in_the_multiprocess_directory_and_one_backlog(tmp_path: Path):
     port = free_port()
-    for _ in range(2):
-        with Worker("expire_sessions", METRICS_PORT=port, PROMETHEUS_MULTIPROC_DIR=tmp_path) as worker:
+    for name in ("PROMETHEUS_MULTIPROC_DIR", "prometheus_multiproc_dir"):
+        with Worker("expire_sessions", METRICS_PORT=port, **{name: tmp_path}) as worker:
             worker.until("job completed")
             found = samples(scrape(port))
             worker.stop(signal.SIGKILL)
