@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Self
 from urllib.parse import quote
@@ -49,6 +50,12 @@ def manage(*arguments: str, **variables: object) -> subprocess.CompletedProcess[
 def events(stderr: str) -> list[dict[str, Any]]:
     """Return the log; fail on a line that is not one JSON object."""
     return [json.loads(line) for line in stderr.splitlines()]
+
+
+def late(done: subprocess.CompletedProcess[str]) -> timedelta:
+    """Return how long ago the run of a process that has just ended was completed."""
+    [completed] = [each for each in events(done.stderr) if each["event"] == "job completed"]
+    return datetime.now(UTC) - datetime.fromisoformat(completed["time"])
 
 
 class Worker:

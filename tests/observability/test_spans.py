@@ -1,6 +1,6 @@
 """Spans as a collector gets them: sent by real processes, however those end, decoded from OTLP."""
 
-import time
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -9,7 +9,7 @@ from django.utils import timezone
 from tests.factories import DAY, chain, requests, sessions
 from tests.kit import REQUESTS, SESSIONS, Kit
 from tests.observability.collector import Collector
-from tests.observability.processes import Worker, events, manage
+from tests.observability.processes import Worker, events, late, manage
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -106,11 +106,10 @@ def test_a_worker_that_is_stopped_in_the_middle_of_a_batch_sends_the_spans_of_th
 
 @pytest.mark.parametrize("status", [None, 503, 404], ids=["away", "busy", "wrong path"])
 def test_a_collector_that_takes_nothing_is_one_warning_and_no_delay_beyond_five_seconds(status: int | None):
-    started = time.monotonic()
     with Collector(refusing=status) as collector:
         address = AWAY if status is None else collector.address
         done = manage("expire_sessions", OTEL_EXPORTER_OTLP_ENDPOINT=address)
-    assert time.monotonic() - started < 9  # five seconds and what the process takes by itself on a busy machine
+        assert late(done) < timedelta(seconds=7)  # five, and the end of a process on a busy machine
     assert done.returncode == 0
     assert warnings(done.stderr) == [
         "Spans are lost: the collector that OTEL_EXPORTER_OTLP_ENDPOINT names does not take them."
