@@ -22,6 +22,8 @@ if ALLOWED_HOSTS is None:
 
 DEBUG: bool = environment.read("DJANGO_DEBUG", environment.BOOLEAN, "off")
 SECURE_SSL_REDIRECT = True
+# Prometheus scrapes the process itself, behind the proxy that ends TLS.
+SECURE_REDIRECT_EXEMPT = [r"^metrics$"]
 SECURE_HSTS_SECONDS = 31_536_000
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
 SESSION_COOKIE_SECURE = True

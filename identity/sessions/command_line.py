@@ -42,11 +42,8 @@ def handle(job: Job, *, loop: bool, dry_run: bool, database: str, metrics_port: 
     try:
         _refuse_combinations(loop=loop, dry_run=dry_run, database=database, metrics_port=metrics_port)
         options = load(job.options, **{each.name: flags.get(each.name) for each in declared(job.options)})
-        port = settings.METRICS_PORT
-        if metrics_port is not None:
-            port = environment.parse("--metrics-port", metrics_port, environment.PORT)
-        if loop and port:
-            exposition.serve(job.metrics, port=port, address=settings.METRICS_ADDRESS)
+        if loop:
+            _serve(job, metrics_port)
     except ImproperlyConfigured as refusal:
         raise CommandError(str(refusal), returncode=2) from None
     if dry_run:
@@ -56,6 +53,15 @@ def handle(job: Job, *, loop: bool, dry_run: bool, database: str, metrics_port: 
             stay(job, options, alias=database)
             return None
         return _once(job, options, alias=database)
+
+
+def _serve(job: Job, flag: str | None) -> None:
+    name, port = "METRICS_PORT", settings.METRICS_PORT
+    if flag is not None:
+        name = "--metrics-port"
+        port = environment.parse(name, flag, environment.PORT)
+    if port:
+        exposition.serve(job.metrics, name=name, port=port, address=settings.METRICS_ADDRESS)
 
 
 def _refuse_combinations(*, loop: bool, dry_run: bool, database: str, metrics_port: str | None) -> None:

@@ -32,10 +32,10 @@ PUSH_TIMEOUT = timedelta(seconds=3)
 LONGEST_PUSH = timedelta(seconds=4)
 
 
-def serve(metrics: Metrics, *, port: int, address: str) -> None:
+def serve(metrics: Metrics, *, name: str, port: int, address: str) -> None:
     """Answer GET /metrics with the metrics of one job and of this process, until the process ends.
 
-    Raises ImproperlyConfigured if the port cannot be opened.
+    Raises ImproperlyConfigured, in the name of the setting, if the port cannot be opened.
     """
     both = CollectorRegistry(support_collectors_without_names=True)
     both.register(metrics.registry)
@@ -44,7 +44,7 @@ def serve(metrics: Metrics, *, port: int, address: str) -> None:
         server, _ = start_http_server(port, addr=address, registry=both)
     except OSError as error:
         raise ImproperlyConfigured(
-            f"METRICS_PORT={port} is refused: port {port} of {address} cannot be opened ({_reason(error)}); "
+            f"{name}={port} is refused: port {port} of {address} cannot be opened ({_reason(error)}); "
             "give a port that is free, and in METRICS_ADDRESS an address of this host."
         ) from None
     # It would write a traceback to stderr, in between the log lines, whenever a client breaks off.

@@ -89,8 +89,8 @@ def _report(job: Job, run: Run, backlog: Backlog, span: Span, *, seconds: float)
     backlog.show(job.metrics)
     job.metrics.ended(run.outcome, seconds=seconds, at=time.time())
     span.set_attributes({**counts, "outcome": run.outcome})
-    if run.outcome is Outcome.FAILED:
-        telemetry.mark_failed(span)
+    if run.error is not None:
+        telemetry.mark_failed(span, run.error)
     # Last, so that who has read this line finds the run in the metrics too.
     telemetry.event(
         "job completed",

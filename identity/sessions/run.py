@@ -58,8 +58,10 @@ class Run:
     problems: list[str] = field(default_factory=list)
     halted: Outcome | None = None
     outage: bool = False
-    outage_known: bool = False  # one traceback an outage: the runs after the first one in it report without
+    outage_known: bool = False  # to the run before this one
+    error: Error | None = None
     _batches: int = 0
+    _told: set[str] = field(default_factory=set)
 
     def begin(self) -> None:
         """Read the database's clock, and the role's own statement_timeout, which is never exceeded."""
@@ -89,14 +91,19 @@ class Run:
 
     def failed(self, phase: str, error: Error, *, table: str) -> None:
         """Log and count a failure and mark its span. A lost connection is dropped: whatever follows opens a new one."""
+        self.error = error
         self.problems.append(failures.explain(error, table=table))
         self.metrics.errors.inc()
         telemetry.mark_failed(trace.get_current_span(), error)
         if failures.kind(error) is failures.Kind.OUTAGE:
             self.outage = True
             connections[self.alias].close()
-        level = logging.WARNING if self.outage and self.outage_known else logging.ERROR
-        telemetry.event("phase failed", level=level, phase=phase, error=error, problem=self.problems[-1])
+        # Where in the code it was is told once a phase, and once an outage however many runs that lasts.
+        frames = phase not in self._told and not (self.outage and self.outage_known)
+        self._told.add(phase)
+        telemetry.event(
+            "phase failed", level=logging.ERROR, frames=frames, phase=phase, error=error, problem=self.problems[-1]
+        )
 
     @contextmanager
     def phase(self, phase: str, *, table: str, counted: str, **attributes: AttributeValue) -> Iterator[None]:

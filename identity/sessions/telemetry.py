@@ -136,11 +136,13 @@ SESSION_RETENTION = _metrics(
 )
 
 
-def event(name: str, *, level: int = logging.INFO, error: BaseException | None = None, **fields: Any) -> None:
-    """Log one event. Of an error it keeps class and SQLSTATE only; its frames go along when the level is ERROR."""
+def event(
+    name: str, *, level: int = logging.INFO, error: BaseException | None = None, frames: bool = False, **fields: Any
+) -> None:
+    """Log one event. Of an error it keeps class and SQLSTATE only, and its frames where they are asked for."""
     if error is not None:
         fields["exception"] = logs.describe(error)
-    trace_back = (type(error), error, error.__traceback__) if error is not None and level >= logging.ERROR else None
+    trace_back = (type(error), error, error.__traceback__) if error is not None and frames else None
     logger.log(level, name, extra=fields, exc_info=trace_back)
 
 
@@ -157,6 +159,6 @@ def span(name: str, **attributes: Any) -> Iterator[Span]:
             raise
 
 
-def mark_failed(current: Span, error: BaseException | None = None) -> None:
+def mark_failed(current: Span, error: BaseException) -> None:
     """Give the span error status, described by class and SQLSTATE."""
-    current.set_status(Status(StatusCode.ERROR, logs.describe(error) if error else None))
+    current.set_status(Status(StatusCode.ERROR, logs.describe(error)))
