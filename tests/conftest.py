@@ -1,5 +1,7 @@
 """Fixtures: a second connection, a second thread, triggers inside the server, a clean environment."""
 
+import json
+import logging
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -7,8 +9,10 @@ from typing import Any
 
 import psycopg
 import pytest
+from django.conf import settings
 from django.db import connection
 
+from identity.logs import Formatter
 from tests.kit import Kit
 
 PREFIXES = ("EXPIRE_SESSIONS_", "SESSION_RETENTION_", "METRICS_", "PROMETHEUS_", "OTEL_")
@@ -27,6 +31,24 @@ def kit(db: None) -> Iterator[Kit]:
     """Triggers that watch and disturb."""
     with Kit() as it:
         yield it
+
+
+@pytest.fixture
+def log() -> Iterator[list[dict[str, Any]]]:
+    """Collect log lines as they are written, each parsed."""
+    lines: list[dict[str, Any]] = []
+
+    class Collector(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            lines.append(json.loads(self.format(record)))
+
+    collector = Collector()
+    form = dict(settings.LOGGING["formatters"]["json"])
+    form.pop("()")
+    collector.setFormatter(Formatter(**form))
+    logging.getLogger().addHandler(collector)
+    yield lines
+    logging.getLogger().removeHandler(collector)
 
 
 @pytest.fixture
