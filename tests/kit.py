@@ -111,6 +111,14 @@ class Kit(AbstractContextManager["Kit"]):
             execute("INSERT INTO kit_referrer VALUES (%s)", session_id)
 
 
+def terminate_others() -> None:
+    """End all other connections to the test database, also those whose client is gone, and wait until they are."""
+    execute(
+        "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity "
+        "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+    )
+
+
 def execute(sql: str, *params: Any) -> None:
     with connection.cursor() as cursor:
         cursor.execute(sql, params or None)

@@ -12,6 +12,8 @@ from urllib.parse import quote
 from django.db import connection
 
 ROOT = Path(__file__).parent.parent
+# Far above what an end takes on a busy machine, far below any wait that a signal has to interrupt.
+ENDS_WITHIN = 15
 _PASSED_ON = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "COVERAGE_PROCESS_START", "PYTHONPATH")
 Environment = dict[str, str]
 
@@ -59,7 +61,7 @@ class Process(subprocess.Popen[str]):
         """Send a signal, if one is given, read what is left to read, and return the exit code."""
         if number:
             self.send_signal(number)
-        _, rest = self.communicate()
+        self.said, rest = self.communicate(timeout=ENDS_WITHIN)
         self.lines += [json.loads(text) for text in rest.splitlines()]
         return self.returncode
 
