@@ -1,5 +1,7 @@
 """Fixtures: a second connection, a second thread, triggers inside the server, a clean environment."""
 
+import json
+import logging
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -7,9 +9,12 @@ from typing import Any
 
 import psycopg
 import pytest
+from django.conf import settings
 from django.db import connection
 
-from tests.kit import Kit
+from identity.logs import Formatter
+from tests.kit import Kit, terminate_others
+from tests.processes import Process, database_url
 
 PREFIXES = ("EXPIRE_SESSIONS_", "SESSION_RETENTION_", "METRICS_", "PROMETHEUS_", "OTEL_")
 
@@ -27,6 +32,24 @@ def kit(db: None) -> Iterator[Kit]:
     """Triggers that watch and disturb."""
     with Kit() as it:
         yield it
+
+
+@pytest.fixture
+def log() -> Iterator[list[dict[str, Any]]]:
+    """Collect log lines as they are written, each parsed."""
+    lines: list[dict[str, Any]] = []
+
+    class Collector(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            lines.append(json.loads(self.format(record)))
+
+    collector = Collector()
+    form = dict(settings.LOGGING["formatters"]["json"])
+    form.pop("()")
+    collector.setFormatter(Formatter(**form))
+    logging.getLogger().addHandler(collector)
+    yield lines
+    logging.getLogger().removeHandler(collector)
 
 
 @pytest.fixture
@@ -66,29 +89,55 @@ def elsewhere(transactional_db: None) -> Iterator[Callable[..., Future[Any]]]:
 
 
 @pytest.fixture
-def until_waiting(transactional_db: None) -> Callable[[int], None]:
-    """Return once so many connections to the test database wait for a lock; fail if they do not within ten seconds."""
+def until(transactional_db: None) -> Callable[[str], None]:
+    """Return once a condition on `others`, the other connections to the test database, holds; fail after 20 seconds."""
 
-    def wait(count: int) -> None:
+    def wait(condition: str) -> None:
         with connection.cursor() as cursor:
-            cursor.execute("SELECT set_config('kit.count', %s, false)", [str(count)])
-            cursor.execute(_UNTIL_WAITING)
+            cursor.execute(
+                "SELECT set_config('kit.condition', %s, false)", [f"SELECT {condition} FROM ({_OTHERS}) others"]
+            )
+            cursor.execute(_UNTIL)
 
     return wait
 
 
-_UNTIL_WAITING = """
+@pytest.fixture
+def until_waiting(until: Callable[[str], None]) -> Callable[[int], None]:
+    """Return once so many other connections wait for a lock."""
+    return lambda count: until(f"count(*) FILTER (WHERE wait_event_type = 'Lock') >= {count}")
+
+
+_OTHERS = """
+    SELECT * FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()
+"""
+_UNTIL = """
 DO $$
+DECLARE holds boolean;
 BEGIN
-    FOR attempt IN 1..500 LOOP
-        IF (
-            SELECT count(DISTINCT pid) FROM pg_locks JOIN pg_stat_activity USING (pid)
-            WHERE NOT granted AND datname = current_database()
-        ) >= current_setting('kit.count')::int THEN
+    FOR attempt IN 1..1000 LOOP
+        EXECUTE current_setting('kit.condition') INTO holds;
+        IF holds THEN
             RETURN;
         END IF;
         PERFORM pg_sleep(0.02), pg_stat_clear_snapshot();
     END LOOP;
-    RAISE EXCEPTION 'too few connections wait for a lock';
+    RAISE EXCEPTION 'never: %', current_setting('kit.condition');
 END $$
 """
+
+
+@pytest.fixture
+def start(transactional_db: None) -> Iterator[Callable[..., Process]]:
+    """Start manage.py on the test database; whatever is still running at the end is killed, its connections with it."""
+    started: list[Process] = []
+
+    def new(*arguments: str, **given: Any) -> Process:
+        started.append(Process(*arguments, **{"DATABASE_URL": database_url(), **given}))
+        return started[-1]
+
+    yield new
+    for process in started:
+        process.kill()
+        process.communicate()
+    terminate_others()

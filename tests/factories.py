@@ -1,4 +1,4 @@
-"""Rows for tests, placed relative to one fixed moment: `age` is since the last transition, `left` until the TTL ends."""
+"""Rows for tests, placed around one fixed moment: `age` since the last transition, `left` until the TTL ends."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -74,10 +74,13 @@ def requests(count: int, **values: Any) -> list[SignInConfirmationRequest]:
     return SignInConfirmationRequest.objects.bulk_create(RequestFactory.build_batch(count, **values))
 
 
-def chain(length: int, *, tip: str = "Expired", age: timedelta = 200 * DAY, **values: Any) -> list[RefreshSession]:
+def chain(
+    length: int, *, tip: str = "Expired", age: timedelta = 200 * DAY, now: datetime = NOW, **values: Any
+) -> list[RefreshSession]:
     """Insert one rotation chain, the root first; what is given is its tip's, all above is Rotated for 200 days."""
+    above = {"status": "Rotated", "age": 200 * DAY, "now": now}
     rows: list[RefreshSession] = []
     for place in range(1, length + 1):
-        link = {"status": tip, "age": age, **values} if place == length else {"status": "Rotated", "age": 200 * DAY}
+        link = {"status": tip, "age": age, "now": now, **values} if place == length else above
         rows.append(RefreshSessionFactory.build(parent_session=rows[-1] if rows else None, **link))
     return RefreshSession.objects.bulk_create(rows)

@@ -71,7 +71,9 @@ class Kit(AbstractContextManager["Kit"]):
 
     def changes(self) -> list[Change]:
         with connection.cursor() as cursor:
-            cursor.execute("SELECT transaction::text::bigint, tab, op, row_id, before, after FROM kit_audit ORDER BY place")
+            cursor.execute(
+                "SELECT transaction::text::bigint, tab, op, row_id, before, after FROM kit_audit ORDER BY place"
+            )
             return [Change(*row) for row in cursor.fetchall()]
 
     def batches(self) -> list[int]:
@@ -92,9 +94,7 @@ class Kit(AbstractContextManager["Kit"]):
         The gate opens at the end of the block; this connection itself passes.
         """
         execute("SELECT pg_advisory_lock(1963)")
-        execute(
-            f"CREATE TRIGGER kit_gate {moment} UPDATE OR DELETE ON {table} FOR EACH STATEMENT EXECUTE FUNCTION kit_gate()"
-        )
+        execute(f"CREATE TRIGGER kit_gate {moment} UPDATE OR DELETE ON {table} EXECUTE FUNCTION kit_gate()")
         try:
             yield
         finally:
@@ -109,6 +109,14 @@ class Kit(AbstractContextManager["Kit"]):
         execute("CREATE TABLE kit_referrer (session_id uuid REFERENCES refresh_sessions (id))")
         for session_id in ids:
             execute("INSERT INTO kit_referrer VALUES (%s)", session_id)
+
+
+def terminate_others() -> None:
+    """End all other connections to the test database, also those whose client is gone, and wait until they are."""
+    execute(
+        "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity "
+        "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+    )
 
 
 def execute(sql: str, *params: Any) -> None:

@@ -30,11 +30,16 @@ def forest(seed: int, *, size: int = 90) -> list[RefreshSession]:
     """Insert chains, forks and single sessions of every status and of ages on both sides of the limit."""
     dice = random.Random(seed)
     # Few kinds of ages, so that many rows share one moment; exactly 90 days is not old yet.
-    ages = [dice.choice([3, 89, 90]) * DAY if dice.random() < 0.15 else dice.choice([91, 120, 400]) * DAY for _ in range(size)]
+    ages = [
+        dice.choice([3, 89, 90]) * DAY if dice.random() < 0.15 else dice.choice([91, 120, 400]) * DAY
+        for _ in range(size)
+    ]
     rows: list[RefreshSession] = []
     children: dict[UUID, int] = defaultdict(int)
     for age in ages:
-        parent = dice.choice(rows) if rows and dice.random() < 0.2 else rows[-1] if rows and dice.random() < 0.8 else None
+        parent = (
+            dice.choice(rows) if rows and dice.random() < 0.2 else rows[-1] if rows and dice.random() < 0.8 else None
+        )
         if parent:
             children[parent.pk] += 1
         rows.append(RefreshSessionFactory.build(parent_session=parent, age=age, status="Rotated"))

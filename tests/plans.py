@@ -32,7 +32,7 @@ def plans() -> Iterator[dict[str, Node]]:
     collected: dict[str, Node] = {}
 
     def note(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
-        if sql.startswith(("SELECT", "UPDATE", "DELETE", "WITH")) and sql not in collected:
+        if sql.lstrip().startswith(("SELECT", "UPDATE", "DELETE", "WITH")) and sql not in collected:
             with connection.connection.cursor() as plain:
                 plain.execute(f"EXPLAIN (FORMAT JSON) {sql}", params)
                 collected[sql] = plain.fetchone()[0][0]["Plan"]

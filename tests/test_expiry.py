@@ -5,14 +5,12 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.db import connection, models
+from django.db import connection
 from django.db.models import Model
-from django.db.models.signals import post_delete, post_init, post_save, pre_delete, pre_save
 
 from identity.sessions.models import ConfirmationRequestStatus, RefreshSession, SignInConfirmationRequest
 from tests.factories import DAY, MICROSECOND, NOW, RefreshSessionFactory, RequestFactory, requests, sessions
 from tests.jobs import after, expire_now
-from tests.kit import Kit
 
 pytestmark = pytest.mark.django_db
 
@@ -142,53 +140,6 @@ def test_more_rows_on_one_moment_than_a_batch_holds_are_all_done() -> None:
     sessions(3, left=-2 * DAY)
     sessions(3, left=-MICROSECOND)
     assert expire_now(batch_size=4).refresh == 31
-
-
-def test_nothing_is_published_and_no_other_table_changes(django_user_model: type[models.Model]) -> None:
-    django_user_model._base_manager.create(username="bystander")
-    sessions(6, left=-DAY)
-    requests(6, left=-DAY)
-    heard: list[Any] = []
-
-    def listen(**event: Any) -> None:
-        heard.append(event["sender"])
-
-    signals = (pre_save, post_save, pre_delete, post_delete, post_init)
-    for signal in signals:
-        signal.connect(listen)
-    before = others()
-    try:
-        expire_now(batch_size=2)
-    finally:
-        for signal in signals:
-            signal.disconnect(listen)
-    assert not heard
-    assert others() == before
-
-
-def others() -> dict[str, Any]:
-    """Return the content of every table but the two."""
-    content = {}
-    with connection.cursor() as cursor:
-        for table in connection.introspection.table_names(cursor):
-            if table not in ("refresh_sessions", "sign_in_confirmation_requests"):
-                cursor.execute(f'SELECT md5(coalesce(string_agg(t::text, chr(10) ORDER BY t::text), "")) FROM "{table}" t'.replace('""', "''"))
-                content[table] = cursor.fetchone()
-    return content
-
-
-def test_only_the_status_column_is_written(kit: Kit) -> None:
-    sessions(6, left=-DAY)
-    requests(6, left=-DAY)
-    kit.audit()
-    updates = [sql for sql in statements(batch_size=2) if sql.startswith("UPDATE")]
-    assert updates
-    assert all(sql.partition(" WHERE ")[0].endswith('SET "status" = %s') for sql in updates)
-    assert {(change.op, change.before, change.after) for change in kit.changes()} == {
-        ("UPDATE", "Active", "Expired"),
-        ("UPDATE", "Pending", "Expired"),
-    }
-    assert len({change.row_id for change in kit.changes()}) == len(kit.changes()) == 12
 
 
 def test_a_stop_between_the_phases_leaves_the_second_one_to_the_next_run() -> None:

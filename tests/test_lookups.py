@@ -35,7 +35,7 @@ def test_any_of_a_subquery_runs_once_whatever_the_planner_may_use(off: list[str]
     few = RefreshSession.objects.select_for_update(skip_locked=True, no_key=True).values("pk")[:10]
     query = RefreshSession.objects.filter(pk__any_of=ArraySubquery(few), status="Active")
     sql, params = query.values("pk").query.sql_with_params()
-    plan = explain(f"UPDATE refresh_sessions SET status = 'Expired' {sql[sql.index('WHERE'):]}", params, analyze=True)
+    plan = explain(f"UPDATE refresh_sessions SET status = 'Expired' {sql[sql.index('WHERE') :]}", params, analyze=True)
     once = [node for node in nodes(plan) if node.get("Parent Relationship") == "InitPlan"]
     assert [(node["Actual Loops"], node["Actual Rows"]) for node in once] == [(1, 10)]
     assert not [node for node in nodes(plan) if "Join" in node["Node Type"] or node["Node Type"] == "Nested Loop"]

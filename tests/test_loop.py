@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
-from itertools import chain, pairwise, repeat as forever
+from itertools import chain, pairwise
+from itertools import repeat as forever
 
 import pytest
 

@@ -115,11 +115,11 @@ def test_a_window_is_written_as_it_was_given(value: str) -> None:
         "02:00 - 05:00",
         " 02:00-05:00",
         "02:00-05:00\n",
-        "02:00–05:00",
+        "02:00\u201305:00",
         "02:00-05:00Z",
         "02:00:00-05:00:00",
         "-2:00-05:00",
-        "٠٢:٠٠-٠٥:٠٠",
+        "\u0660\u0662:\u0660\u0660-\u0660\u0665:\u0660\u0660",
     ],
 )
 def test_what_is_not_a_window_is_refused_in_one_sentence(value: str) -> None:

@@ -1,152 +1,133 @@
-"""A real PgBouncer in transaction mode between the jobs and the server, set up as docs/database.md says."""
+"""Behind a real PgBouncer in transaction mode: the role's database carries the search_path, start-up options are off."""
 
 import os
-import pwd
-import re
 import shutil
-import socket
 import subprocess
-import sys
-from concurrent.futures import ThreadPoolExecutor
+import tempfile
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
-from threading import Event
-from uuid import uuid4
+from typing import Any
 
 import psycopg
 import pytest
-from django.conf import settings
 from django.db import connection
 
-from identity.demo import rows
-from tests.test_database_page import GRANTS, POOLER, ROLES, run
+from identity.sessions.models import RefreshSession, SignInConfirmationRequest
+from tests.factories import DAY, chain, requests, sessions
+from tests.kit import execute
+from tests.processes import Process, database_url
 
-PROGRAM = shutil.which("pgbouncer", path="/usr/sbin:/usr/bin:/usr/local/bin")
+PGBOUNCER = shutil.which("pgbouncer") or shutil.which("pgbouncer", path="/usr/sbin")
 pytestmark = [
     pytest.mark.django_db(transaction=True),
-    pytest.mark.skipif(PROGRAM is None, reason="pgbouncer is not installed"),
+    pytest.mark.skipif(not PGBOUNCER, reason="pgbouncer is not installed"),
 ]
 
-CONFIG = """
+Start = Callable[..., Process]
+PRESENT = datetime.now(UTC)
+PORT = 6432
+
+CONFIGURATION = """
 [databases]
-{databases}
+* = host={host} port={port}
 [pgbouncer]
-listen_addr = 127.0.0.1
-listen_port = {port}
-unix_socket_dir =
-auth_type = any
+listen_addr =
+listen_port = {listen}
+unix_socket_dir = {folder}
+auth_type = trust
+auth_file = {folder}/users
 pool_mode = transaction
-default_pool_size = 3
+default_pool_size = 2
 """
 
 
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
 @pytest.fixture
-def roles():
-    """The page's roles, grants and search_path for this database, with names of this test's own; gone afterwards."""
-    names = {name: f"{name}_{uuid4().hex[:8]}" for name in re.findall(r"CREATE ROLE (\w+)", ROLES)}
-
-    def named(sql):
-        for name, own in names.items():
-            sql = re.sub(rf"\b{name}\b", own, sql)
-        return sql.replace("DATABASE identity", f"DATABASE {connection.settings_dict['NAME']}")
-
-    run(named(re.sub("CREATE SCHEMA.*", "", ROLES)) + named(GRANTS) + named(POOLER))
-    run(";".join(f"ALTER ROLE {role} PASSWORD 'any'" for role in names.values()))
-    yield names
-    run(";".join(f"DROP OWNED BY {role}; DROP ROLE {role}" for role in names.values()))
-
-
-@pytest.fixture
-def pooler(roles, tmp_path):
-    """A running PgBouncer: its port. Each role's database has the role's name on the page."""
-    server = connection.get_connection_params()
-    target = f"host={server['host']} port={server.get('port', 5432)} dbname={server['dbname']} password=any"
-    databases = "\n".join(f"{name} = {target} user={role}" for name, role in roles.items())
-    port = free_port()
-    config = tmp_path / "pgbouncer.ini"
-    config.write_text(CONFIG.format(databases=databases, port=port))
-    with subprocess.Popen([PROGRAM, *as_the_server(server["host"]), config], stderr=subprocess.PIPE, text=True) as it:
-        assert any("process up" in line for line in it.stderr)
-        yield port
-        it.terminate()
+def pooler() -> Iterator[dict[str, str]]:
+    """Run PgBouncer in front of the test database and return what a process needs to use it."""
+    known = connection.get_connection_params()
+    host = str(known.get("host") or "localhost")
+    folder = Path(tempfile.mkdtemp())
+    folder.chmod(0o777)
+    values = {"host": host, "port": known.get("port") or 5432, "listen": PORT, "folder": folder}
+    (folder / "pgbouncer.ini").write_text(CONFIGURATION.format(**values))
+    (folder / "users").write_text(f'"{known["user"]}" "{known.get("password", "")}"\n')
+    command = [str(PGBOUNCER), str(folder / "pgbouncer.ini")]
+    if os.geteuid() == 0:
+        # It refuses to be root; whoever owns the server's socket may use it.
+        command[1:1] = ["-u", Path(host).owner() if host.startswith("/") else "nobody"]
+    execute(f"ALTER DATABASE {connection.ops.quote_name(known['dbname'])} SET search_path = identity")
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    try:
+        assert process.stderr
+        assert any("process up" in line for line in process.stderr), "PgBouncer did not start"
+        yield {"DATABASE_URL": database_url(host=str(folder), port=PORT), "DATABASE_SCHEMA_OPTION": "off"}
+    finally:
+        process.kill()
+        process.communicate()
+        shutil.rmtree(folder)
+        execute(f"ALTER DATABASE {connection.ops.quote_name(known['dbname'])} RESET search_path")
 
 
-def as_the_server(host):
-    """Return the flags that make PgBouncer, which refuses to be root, run as the owner of the server's socket."""
-    if os.geteuid() != 0:
-        return []
-    return ["-u", pwd.getpwuid(Path(host).stat().st_uid).pw_name if host.startswith("/") else "nobody"]
+@pytest.mark.parametrize("count", [0, 1, 35])
+def test_both_jobs_do_all_rows_two_copies_at_once(count: int, pooler: dict[str, str], start: Start) -> None:
+    sessions(count, now=PRESENT, left=-DAY)
+    requests(count, now=PRESENT, left=-DAY)
+    sessions(count, now=PRESENT, status="Revoked", age=100 * DAY)
+    if count:
+        chain(count, now=PRESENT)
+        chain(count, now=PRESENT, tip="Active")
+    requests(count, now=PRESENT, age=40 * DAY, status="Confirmed")
+    running = [
+        start(command, "--batch-size=10", **pooler)
+        for command in ("expire_sessions", "session_retention")
+        for _ in "12"
+    ]
+    assert [process.end() for process in running] == [0] * 4
+    assert not [line for process in running for line in process.lines if line["level"] != "INFO"]
+    assert RefreshSession.objects.count() == 2 * count
+    assert RefreshSession.objects.filter(status="Expired").count() == count
+    assert SignInConfirmationRequest.objects.filter(status="Expired").count() == count
+    assert SignInConfirmationRequest.objects.count() == count
 
 
-def manage(port, role, *arguments, **environment):
-    url = f"postgres://any:any@127.0.0.1:{port}/{role}"
-    environment = {**os.environ, "DATABASE_URL": url, "DATABASE_SCHEMA_OPTION": "off", **environment}
-    return subprocess.run(
-        [sys.executable, "manage.py", *arguments],
-        cwd=settings.BASE_DIR,
-        env=environment,
-        capture_output=True,
-        text=True,
-    )
-
-
-def refill():
-    with connection.cursor() as cursor:
-        rows.refill(cursor)
-
-
-@pytest.fixture
-def busy(pooler):
-    """Another client that uses the pooler all the time, so that connections change hands."""
-    stop = Event()
-
-    def ask():
-        with psycopg.connect(
-            host="127.0.0.1", port=pooler, dbname="identity_retention", user="any", autocommit=True
-        ) as client:
-            while not stop.is_set():
-                client.execute("SELECT 1", prepare=False)
-
-    with ThreadPoolExecutor(max_workers=1) as pool:
-        asking = pool.submit(ask)
-        yield
-        stop.set()
-        asking.result()
-
-
-@pytest.mark.usefixtures("busy")
-def test_both_jobs_do_all_their_work_through_a_pooler_with_many_rows_one_row_and_none(pooler):
-    refill()
-    for role, job in [("identity_expiry", "expire_sessions"), ("identity_retention", "session_retention")]:
-        many = manage(pooler, role, job, "--batch-size", "100")
-        assert (many.returncode, " 0 left" in many.stdout) == (0, True), many.stderr
-        none = manage(pooler, role, job, "--batch-size", "100")
-        assert f"{job}: 0 " in none.stdout
-    run("UPDATE sign_in_confirmation_requests SET created_at = now() - interval '31 days' WHERE id = "
-        "(SELECT id FROM sign_in_confirmation_requests LIMIT 1)")  # fmt: skip
-    one = manage(pooler, "identity_retention", "session_retention", "--batch-size", "1")
-    assert "1 confirmation requests and 0 sessions deleted" in one.stdout, one.stderr
-
-
-def test_a_run_leaves_no_setting_and_no_lock_on_the_poolers_connections(pooler):
-    refill()
-    assert manage(pooler, "identity_retention", "session_retention").returncode == 0
-    seen = set()
+def test_no_setting_and_no_lock_stays_on_a_pooled_connection(pooler: dict[str, str], start: Start) -> None:
+    sessions(20, now=PRESENT, left=-DAY)
+    assert start("expire_sessions", "--batch-size=5", **pooler).end() == 0
+    assert start("session_retention", "--batch-size=5", **pooler).end() == 0
+    shown: set[Any] = set()
     for _ in range(20):
-        with psycopg.connect(host="127.0.0.1", port=pooler, dbname="identity_retention", user="any") as client:
-            names = ("statement_timeout", "lock_timeout", "search_path")
-            seen.add(tuple(client.execute(f"SHOW {name}", prepare=False).fetchone()[0] for name in names))
-            (locks,) = client.execute("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'").fetchone()
-            assert locks == 0
-    assert seen == {("0", "0", "identity")}
+        with psycopg.connect(**through(pooler)) as other:
+            shown.add(
+                other.execute(
+                    "SELECT current_setting('statement_timeout'), current_setting('lock_timeout'), "
+                    "current_setting('search_path')"
+                ).fetchone()
+            )
+    assert shown == {("0", "0", "identity")}
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'")
+        assert cursor.fetchone() == (0,)
 
 
-def test_a_pooler_that_refuses_the_start_up_option_is_told_apart_from_an_outage(pooler):
-    refused = manage(pooler, "identity_expiry", "expire_sessions", DATABASE_SCHEMA_OPTION="on")
-    assert refused.returncode == 1
-    assert "DATABASE_SCHEMA_OPTION=off" in refused.stderr.splitlines()[-1]
+def through(pooler: dict[str, str]) -> dict[str, Any]:
+    """Return what psycopg needs to connect through the pooler."""
+    folder, _, name = pooler["DATABASE_URL"].partition(f":{PORT}/")[2].rpartition("/")
+    return {"host": folder, "port": PORT, "dbname": name, "user": connection.get_connection_params()["user"]}
+
+
+def test_a_worker_polls_on_and_a_killed_one_leaves_nothing_that_holds_up_the_next(
+    pooler: dict[str, str], start: Start
+) -> None:
+    for _ in range(2):
+        sessions(5, now=PRESENT, left=-DAY)
+        worker = start("expire_sessions", "--loop", "--polling-interval=50ms", "--max-run-duration=1s", **pooler)
+        assert worker.until("job completed")["refreshExpired"] == 5
+        worker.until("job completed", times=3)
+        worker.kill()
+
+
+def test_the_migrations_are_seen_through_it(pooler: dict[str, str], start: Start) -> None:
+    checked = start("migrate", "--check", **pooler)
+    _, written = checked.communicate()
+    assert (checked.returncode, written) == (0, "")

@@ -48,7 +48,9 @@ def test_requests_locked_elsewhere_are_skipped_and_done_later(size: int, other: 
 
 
 @pytest.mark.parametrize("locked", [range(7), range(13, 20), range(0, 20, 3), range(20)])
-def test_more_requests_of_one_moment_than_a_batch_holds_and_some_of_them_locked(locked: range, other: Connection) -> None:
+def test_more_requests_of_one_moment_than_a_batch_holds_and_some_of_them_locked(
+    locked: range, other: Connection
+) -> None:
     rows = requests(20, age=40 * DAY)
     requests(4, age=39 * DAY)
     held = {rows[place].pk for place in locked}
@@ -127,7 +129,7 @@ def test_a_child_inserted_while_its_parent_is_about_to_be_deleted_costs_no_trace
 def test_a_row_that_changed_between_selection_and_delete_is_left_alone(
     kit: Kit, other: Connection, elsewhere: Elsewhere, until_waiting: Callable[[int], None]
 ) -> None:
-    root, middle, tip = chain(3, age=200 * DAY)
+    root, middle, _ = chain(3, age=200 * DAY)
     with kit.gate("BEFORE", SESSIONS):
         job = elsewhere(retain_now, **PATIENT)
         until_waiting(1)
@@ -201,5 +203,3 @@ def test_a_table_locked_elsewhere_is_an_error_of_one_phase_and_not_of_the_other(
     assert (result.sicr, result.refresh, result.outcome) == (0, 3, "failed")
     other.rollback()
     assert retain_now().sicr == 3
-
-

@@ -3,13 +3,20 @@
 from typing import Any
 
 import pytest
-from django.db.models.signals import post_delete, post_init, pre_delete
 
 from identity.sessions.models import ConfirmationRequestStatus, RefreshSession, SignInConfirmationRequest
-from tests.factories import DAY, HOUR, MICROSECOND, NOW, RefreshSessionFactory, RequestFactory, chain, requests, sessions
+from tests.factories import (
+    DAY,
+    HOUR,
+    MICROSECOND,
+    NOW,
+    RefreshSessionFactory,
+    RequestFactory,
+    chain,
+    requests,
+    sessions,
+)
 from tests.jobs import after, retain_now
-from tests.kit import Kit
-from tests.test_expiry import others
 
 pytestmark = pytest.mark.django_db
 
@@ -173,34 +180,6 @@ def test_a_second_run_over_the_same_rows_deletes_none(size: int) -> None:
     requests(4, age=40 * DAY)
     assert retain_now(batch_size=size)[:2] == (4, 4)
     assert retain_now(batch_size=size)[:2] == (0, 0)
-
-
-def test_no_status_is_changed_nothing_is_published_and_no_other_table_is_touched(kit: Kit) -> None:
-    chain(6, age=200 * DAY)
-    chain(6, tip="Revoked", age=200 * DAY, left=DAY)
-    requests(6, age=40 * DAY)
-    kept = [*chain(3, tip="Active"), *sessions(2, status="Revoked")]
-    kit.audit()
-    before = {row.pk: RefreshSession.objects.filter(pk=row.pk).values().get() for row in kept}
-    heard: list[Any] = []
-
-    def listen(**event: Any) -> None:
-        heard.append(event["sender"])
-
-    for signal in (pre_delete, post_delete, post_init):
-        signal.connect(listen)
-    content = {table: rows for table, rows in others().items() if table != "kit_audit"}
-    try:
-        retain_now(batch_size=4)
-    finally:
-        for signal in (pre_delete, post_delete, post_init):
-            signal.disconnect(listen)
-    assert not heard
-    assert {table: rows for table, rows in others().items() if table != "kit_audit"} == content
-    changes = kit.changes()
-    assert {change.op for change in changes} == {"DELETE"}
-    assert len({change.row_id for change in changes}) == len(changes) == 18
-    assert {row["id"]: row for row in RefreshSession.objects.values()} == before
 
 
 def test_backlog_and_blocked_rows_are_counted_apart() -> None:

@@ -74,11 +74,14 @@ def test_a_status_that_does_not_exist_is_refused_by_the_database(factory) -> Non
 
 
 def test_nothing_is_created_outside_the_schema() -> None:
-    assert rows(
-        "SELECT n.nspname, c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace "
-        "WHERE relkind IN ('r', 'S', 'v') AND nspname NOT LIKE 'pg\\_%%' "
-        "AND nspname NOT IN ('identity', 'information_schema')"
-    ) == []
+    assert (
+        rows(
+            "SELECT n.nspname, c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace "
+            "WHERE relkind IN ('r', 'S', 'v') AND nspname NOT LIKE 'pg\\_%%' "
+            "AND nspname NOT IN ('identity', 'information_schema')"
+        )
+        == []
+    )
     assert ("identity", "django_migrations") in rows("SELECT schemaname, tablename FROM pg_tables")
 
 
@@ -112,6 +115,8 @@ def test_no_migration_is_missing() -> None:
 @pytest.mark.django_db(transaction=True)
 def test_the_migrations_go_back_and_forth() -> None:
     call_command("migrate", "identity_sessions", "zero", verbosity=0)
-    assert rows("SELECT to_regclass('refresh_sessions'), to_regclass('sign_in_confirmation_requests')") == [(None, None)]
+    assert rows("SELECT to_regclass('refresh_sessions'), to_regclass('sign_in_confirmation_requests')") == [
+        (None, None)
+    ]
     call_command("migrate", "identity_sessions", verbosity=0)
     assert len(rows("SELECT FROM pg_constraint WHERE conname = 'fk_refresh_sessions_parent'")) == 1

@@ -197,7 +197,7 @@ def test_a_superuser_finds_nothing_to_press_but_close(visit, transactional_db):
 
 def test_staff_without_permission_is_told_so(visit, transactional_db):
     page = visit(user("nobody").username)
-    expect(page.get_by_text("You don’t have permission to view or edit anything.")).to_be_visible()  # noqa: RUF001
+    expect(page.get_by_text("You don’t have permission to view or edit anything.")).to_be_visible()
 
 
 @pytest.fixture

@@ -1,0 +1,201 @@
+"""The real process: exit codes, signals in its sleep and in a batch, and what is left when it is killed."""
+
+import json
+import shutil
+import signal
+import subprocess
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from identity.sessions.models import RefreshSession
+from tests.factories import DAY, requests, sessions
+from tests.kit import SESSIONS, Kit, execute, terminate_others
+from tests.processes import Process, manage
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+Start = Callable[..., Process]
+Until = Callable[[str], None]
+IN_A_BATCH = "bool_or(wait_event = 'PgSleep')"
+COMMANDS = pytest.mark.parametrize("command", ["expire_sessions", "session_retention"])
+ALWAYS = {"SESSION_RETENTION_NIGHT_WINDOW_UTC": "00:00-24:00"}
+# The process takes its moment from the database, so rows here are placed around the present.
+PRESENT = datetime.now(UTC)
+
+
+def due(count: int) -> None:
+    sessions(count, now=PRESENT, left=-DAY)
+
+
+def expired() -> int:
+    return RefreshSession.objects.filter(status="Expired").count()
+
+
+def test_one_run_prints_its_summary_and_logs_one_object_a_line(start: Start) -> None:
+    due(3)
+    process = start("expire_sessions")
+    assert process.end() == 0
+    assert process.said.startswith("expire_sessions: 3 sessions and 0 confirmation requests expired in ")
+    assert [line["event"] for line in process.lines] == ["job started", "phase done", "phase done", "job completed"]
+    assert {line["level"] for line in process.lines} == {"INFO"}
+    assert expired() == 3
+
+
+def test_a_refused_option_is_one_line_on_stderr_and_exit_2(start: Start) -> None:
+    due(3)
+    ended = manage("expire_sessions", DATABASE_URL="postgres://u:p@nowhere.invalid/d", EXPIRE_SESSIONS_BATCH_SIZE="0")
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert ended.stderr == (
+        "CommandError: EXPIRE_SESSIONS_BATCH_SIZE='0' is refused: give a whole number from 1 to 1000000.\n"
+    )
+    assert expired() == 0
+
+
+@COMMANDS
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_in_its_sleep_ends_a_worker_in_order(command: str, number: signal.Signals, start: Start) -> None:
+    worker = start(command, "--loop", **ALWAYS)
+    worker.until("job completed")
+    assert worker.end(number) == 0
+    assert [line["event"] for line in worker.lines if line["event"].startswith("worker")] == [
+        "worker started",
+        "worker stopping",
+    ]
+    assert worker.lines[-1]["reason"] == number.name
+
+
+def test_a_worker_outside_its_window_waits_and_can_be_stopped(start: Start) -> None:
+    sessions(2, now=PRESENT, status="Revoked", age=100 * DAY)
+    hour = (datetime.now(UTC).hour + 6) % 24
+    worker = start("session_retention", "--loop", f"--night-window={hour:02}:00-{hour:02}:30")
+    started = worker.until("worker started")
+    assert started["options"]["SESSION_RETENTION_NIGHT_WINDOW_UTC"] == f"{hour:02}:00-{hour:02}:30"
+    assert worker.end(signal.SIGTERM) == 0
+    assert worker.events("job started") == []
+    assert RefreshSession.objects.count() == 2
+
+
+def test_a_worker_polls_and_a_restarted_one_goes_on(start: Start) -> None:
+    due(4)
+    worker = start("expire_sessions", "--loop", "--polling-interval=50ms", EXPIRE_SESSIONS_MAX_RUN_DURATION="1s")
+    worker.until("job completed")
+    due(3)
+    worker.until("job completed", times=2)
+    assert worker.end(signal.SIGTERM) == 0
+    assert sum(line["refreshExpired"] for line in worker.events("job completed")) == 7
+    again = start("expire_sessions", "--loop")
+    assert again.until("job completed")["refreshExpired"] == 0
+
+
+@COMMANDS
+@pytest.mark.parametrize("loop", [[], ["--loop"]])
+def test_a_signal_in_a_batch_lets_that_batch_finish_and_no_other_begin(
+    command: str, loop: list[str], start: Start, until: Until, kit: Kit
+) -> None:
+    due(40)
+    sessions(40, now=PRESENT, status="Revoked", age=100 * DAY)
+    kit.audit()
+    kit.slow(SESSIONS, 0.03)
+    process = start(command, "--batch-size=10", *loop, **ALWAYS)
+    until(IN_A_BATCH)
+    assert process.end(signal.SIGTERM) == 0
+    assert process.events("job completed")[0]["outcome"] == "cancelled"
+    assert set(kit.batches()) == {10}
+    assert len(kit.batches()) < 4
+
+
+def test_a_second_signal_kills_and_the_open_batch_rolls_back_whole(start: Start, until: Until, kit: Kit) -> None:
+    due(20)
+    kit.slow(SESSIONS, 5)
+    process = start("expire_sessions")
+    until(IN_A_BATCH)
+    process.send_signal(signal.SIGTERM)
+    assert kill_again(process) == -signal.SIGTERM
+    terminate_others()
+    assert expired() == 0
+
+
+def kill_again(process: Process) -> int:
+    """Send SIGTERM once the first one has been handled, which /proc tells: the default action is back."""
+    status = Path(f"/proc/{process.pid}/status")
+    bit = 1 << (signal.SIGTERM - 1)
+    while int(status.read_text().partition("SigCgt:")[2].split()[0], 16) & bit:
+        pass
+    return process.end(signal.SIGTERM)
+
+
+def test_a_killed_process_loses_its_open_batch_alone_and_the_next_one_does_the_rest(
+    start: Start, until: Until, kit: Kit
+) -> None:
+    due(30)
+    kit.audit()
+    kit.slow(SESSIONS, 0.05)
+    process = start("expire_sessions", "--batch-size=10")
+    until(IN_A_BATCH)
+    assert process.end(signal.SIGKILL) == -signal.SIGKILL
+    terminate_others()
+    execute("DROP TRIGGER kit_slow ON refresh_sessions")
+    assert expired() in (0, 10, 20)
+    assert start("expire_sessions").end() == 0
+    changed = [change.row_id for change in kit.changes()]
+    assert len(changed) == len(set(changed)) == expired() == 30
+
+
+def test_between_runs_no_transaction_is_open_and_nobody_is_kept_waiting(start: Start, until: Until) -> None:
+    due(3)
+    worker = start("expire_sessions", "--loop")
+    worker.until("job completed")
+    until("count(*) FILTER (WHERE xact_start IS NOT NULL) = 0")
+    execute("SET lock_timeout = '500ms'")
+    execute("ALTER TABLE refresh_sessions ADD COLUMN note text")
+    execute("ALTER TABLE refresh_sessions DROP COLUMN note")
+    execute("RESET lock_timeout")
+    assert worker.end(signal.SIGTERM) == 0
+
+
+@pytest.mark.skipif(not shutil.which("unshare"), reason="unshare is not installed")
+def test_as_pid_1_of_a_container_it_is_stopped_like_anywhere_else(start: Start) -> None:
+    namespace = ("unshare", "--pid", "--fork", "--mount-proc", "--kill-child")
+    if subprocess.run([*namespace, "true"], capture_output=True).returncode:
+        pytest.skip("this user may not make a PID namespace")
+    worker = start("expire_sessions", "--loop", before=namespace)
+    worker.until("job completed")
+    [inside] = Path(f"/proc/{worker.pid}/task/{worker.pid}/children").read_text().split()
+    status = Path(f"/proc/{inside}/status").read_text()
+    assert status.partition("NSpid:")[2].split()[1] == "1"
+    subprocess.run(["kill", "-TERM", inside], check=True)
+    assert worker.end() == 0
+    assert worker.lines[-1]["reason"] == "SIGTERM"
+
+
+@COMMANDS
+def test_a_database_that_is_away_is_one_sentence_without_its_password_and_exit_1(command: str, tmp_path: Path) -> None:
+    ended = manage(command, DATABASE_URL=f"postgres://u:hidden@:5432/{tmp_path}/d")
+    assert ended.returncode == 1
+    *lines, sentence = ended.stderr.splitlines()
+    assert sentence == (
+        "CommandError: The database was not reached or the connection was lost (OperationalError): check DATABASE_URL."
+    )
+    assert {json.loads(line)["event"] for line in lines} <= {"phase failed", "job completed"}
+    assert "hidden" not in ended.stdout + ended.stderr
+
+
+def test_a_worker_stays_when_the_database_is_away_and_can_be_stopped(start: Start, tmp_path: Path) -> None:
+    url = f"postgres://u:hidden@:5432/{tmp_path}/d"
+    worker = start("expire_sessions", "--loop", "--polling-interval=20ms", DATABASE_URL=url)
+    worker.until("job completed", times=4)
+    assert worker.end(signal.SIGTERM) == 0
+    failed = worker.events("phase failed")
+    # One traceback an outage, not one a try.
+    assert len([line for line in failed if "exc_info" in line]) == 1
+    assert {line["outcome"] for line in worker.events("job completed")} == {"failed"}
+
+
+def test_requests_too(start: Start) -> None:
+    requests(2, now=PRESENT, age=31 * DAY)
+    process = start("session_retention")
+    assert process.end() == 0
+    assert process.said.startswith("session_retention: 2 confirmation requests and 0 sessions deleted in ")
