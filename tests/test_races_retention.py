@@ -185,6 +185,20 @@ def test_copies_of_both_jobs_beside_writers_make_no_deadlock_and_do_all_rows_onc
         assert cursor.fetchone() == (0,)
 
 
+def test_an_old_session_that_another_refers_to_is_not_locked_for_nothing(
+    kit: Kit, other: Connection, elsewhere: Elsewhere, until_waiting: Callable[[int], None]
+) -> None:
+    revoked = RefreshSessionFactory.create(status="Revoked", age=200 * DAY)
+    RefreshSessionFactory.create(parent_session=revoked)
+    sessions(3, status="Revoked", age=200 * DAY)
+    with kit.gate("BEFORE", SESSIONS):
+        job = elsewhere(retain_now, **PATIENT)
+        until_waiting(1)
+        other.execute("SELECT FROM refresh_sessions WHERE id = %s FOR UPDATE NOWAIT", [revoked.pk])
+        other.rollback()
+    assert (job.result().refresh, job.result().outcome) == (3, "completed")
+
+
 def test_every_batch_is_a_transaction_of_its_own_and_none_is_larger(kit: Kit) -> None:
     chain(7, age=200 * DAY)
     sessions(4, status="Expired", age=150 * DAY)

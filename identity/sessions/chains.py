@@ -86,6 +86,7 @@ class Chains:
             self._tips.left_out = left_out
         self._carried = starts or []
         self._taken: list[UUID] = []
+        self._starts: list[UUID] = []
         self._above: list[UUID] = []
 
     @property
@@ -93,7 +94,7 @@ class Chains:
         return not self._carried and (self._tips is None or self._tips.finished)
 
     def batch(self, size: int) -> int:
-        self._taken = self._carried[:size]
+        self._taken = self._starts = self._carried[:size]
         if self._tips and not self._taken:
             return self._tips.batch(size)
         return self._delete(self._old.filter(pk__any_of=self._taken).exclude(pk__any_of=self.left_out), size)
@@ -104,14 +105,17 @@ class Chains:
         self._carried = self._above + self._carried[len(self._taken) :]
 
     def first(self) -> UUID | None:
-        if self._carried:
-            return self._carried[0]
+        if self._starts:
+            return self._starts[0]
         return self._tips.first() if self._tips else None
 
-    def _delete(self, starts: QuerySet[RefreshSession], size: int) -> int:
+    def _delete(self, starts: RefreshSessionQuerySet, size: int) -> int:
         """Delete up to `size` rows, the starts and what is above them; other copies skip what is locked here."""
-        locked = starts.select_for_update(skip_locked=True, of=("self",)).values_list("pk", flat=True)
-        links = self._walk_up(list(locked[:size]), size)
+        # Childless ones alone: where a family of sessions is revoked at once its parents are tips too, and two copies
+        # that have each locked a parent of the other's would wait for each other.
+        free = starts.childless().select_for_update(skip_locked=True, of=("self",))
+        self._starts = list(free.values_list("pk", flat=True)[:size])
+        links = self._walk_up(self._starts, size)
         # A full batch may have been cut anywhere: whatever stands above it is looked at again.
         cut = len(links) == size
         self._above = list({above for _, above, _ in links if above} - {pk for pk, _, _ in links}) if cut else []
