@@ -14,7 +14,7 @@ from identity.sessions.lifecycle import TransitionRefused, confirm, rotate
 from identity.sessions.models import RefreshSession, SignInConfirmationRequest
 from identity.sessions.stopping import Stop
 from tests.factories import DAY, MICROSECOND, NOW, RefreshSessionFactory, RequestFactory, requests, sessions
-from tests.jobs import expire_now
+from tests.jobs import expire_now, retain_now
 from tests.kit import REQUESTS, SESSIONS, Kit, execute
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -180,3 +180,18 @@ def test_no_transaction_is_open_between_batches_and_no_setting_outlives_one() ->
     with connection.cursor() as cursor:
         cursor.execute("SELECT current_setting('lock_timeout'), current_setting('statement_timeout')")
         assert cursor.fetchone() == ("0", "0")
+
+
+@pytest.mark.parametrize(("due", "rests"), [(0, 0), (1, 1), (5, 3)])
+def test_a_rest_follows_each_batch_that_changed_rows_and_nothing_else(due: int, rests: int) -> None:
+    sessions(due, left=-DAY)
+    stop = Watching()
+    expire_now(batch_size=2, stop=stop, pause=DAY)
+    assert len(stop.seen) == rests
+
+
+def test_a_search_that_found_nothing_to_delete_is_followed_by_no_rest() -> None:
+    sessions(2, status="Revoked", age=DAY)
+    stop = Watching()
+    retain_now(stop=stop, pause=DAY)
+    assert stop.seen == []

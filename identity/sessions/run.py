@@ -60,7 +60,7 @@ class Run:
     outage: bool = False
     outage_known: bool = False  # to the run before this one
     error: Error | None = None
-    _batches: int = 0
+    _rest_is_due: bool = False
     _told: set[str] = field(default_factory=set)
 
     def begin(self) -> None:
@@ -69,8 +69,9 @@ class Run:
         self.statement_timeout = min(self.statement_timeout, role or self.statement_timeout)
 
     def goes_on(self) -> bool:
-        """Rest if a batch went before, then tell whether another may start: no stop requested, deadline not reached."""
-        if self._batches:
+        """Rest if a batch changed rows before, then tell whether another may start: no stop, deadline not reached."""
+        if self._rest_is_due:
+            self._rest_is_due = False
             self.stop.wait(min(self.pause.total_seconds(), self.deadline - time.monotonic()))
         if self.stop.requested:
             self.halted = Outcome.CANCELLED
@@ -80,12 +81,12 @@ class Run:
 
     def transaction(self) -> AbstractContextManager[None]:
         """Open the short transaction of one batch."""
-        self._batches += 1
         return short_transaction(self.alias, lock_timeout=self.lock_timeout, statement_timeout=self.statement_timeout)
 
     def count(self, phase: str, rows: int) -> None:
         """Count rows whose change is committed."""
         self.changed[phase] = self.changed.get(phase, 0) + rows
+        self._rest_is_due = rows > 0  # a look that changed nothing is no batch: there is nothing to rest from
         self.metrics.changed[phase].inc(rows)
         self.progress(rows)
 
