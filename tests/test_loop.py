@@ -176,6 +176,11 @@ def test_a_clock_set_back_does_not_repeat_the_nights_run() -> None:
     assert starts(world, NIGHT, timedelta(hours=24)) == [at("2026-03-10 02:00"), at("2026-03-11 02:00")]
 
 
+def test_a_clock_that_had_run_years_ahead_holds_up_no_night() -> None:
+    world = World(at("2031-01-01 03:00"), timedelta(days=2), {at("2031-01-01 03:10"): at("2026-03-10 06:00")})
+    assert starts(world, NIGHT, timedelta(hours=24))[1:] == [at("2026-03-11 02:00"), at("2026-03-12 02:00")]
+
+
 def test_while_the_database_is_away_attempts_become_rarer_up_to_one_a_minute() -> None:
     world = World(DAY_START, 10 * MINUTE)
     begun = starts(world, polling, timedelta(seconds=2), succeeds=lambda run: False)

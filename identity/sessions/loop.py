@@ -39,7 +39,8 @@ def nightly(window: NightWindow) -> Schedule:
     """Start at the window's opening, or at once inside it, and again inside the same window where `interval` fits."""
 
     def schedule(last: Moment | None, now: Moment, interval: timedelta) -> float:
-        if last is None:
+        # A last start far ahead is of a clock that was wrong: it must not hold up all the nights until then.
+        if last is None or last.utc > now.utc + interval:
             start = now.utc
         elif last.utc + interval < window.closing(last.utc):
             start = last.utc + interval
