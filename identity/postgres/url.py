@@ -14,6 +14,7 @@ def parse(url: str) -> dict[str, Any]:
     """Return the entry of DATABASES, query parameters as its OPTIONS; raise ValueError for what is not accepted."""
     if not url.startswith(("postgres://", "postgresql://")):
         raise ValueError("scheme")
+    url.encode()  # bytes that are no UTF-8 could not be sent to the server either; the error is a ValueError
     entry: dict[str, Any] = Env.db_url_config(url, engine="django_prometheus.db.backends.postgresql")
     if not entry["NAME"]:
         raise ValueError("name")

@@ -88,7 +88,9 @@ def _once(job: Job, options: Options, *, alias: str) -> str:
 @contextmanager
 def _progress(name: str) -> Iterator["tqdm[Any]"]:
     """Show a bar on a terminal, once a run has lasted a second; log lines then pass above it."""
-    with tqdm(desc=name, unit=" rows", delay=1, disable=not sys.stderr.isatty(), file=sys.stderr) as bar:
+    # There is no stderr at all where a caller has closed it.
+    terminal = sys.stderr is not None and sys.stderr.isatty()
+    with tqdm(desc=name, unit=" rows", delay=1, disable=not terminal, file=sys.stderr) as bar:
         if bar.disable:
             yield bar
         else:
