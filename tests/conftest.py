@@ -3,6 +3,7 @@
 import json
 import logging
 import os
+import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
@@ -139,5 +140,6 @@ def start(transactional_db: None) -> Iterator[Callable[..., Process]]:
     yield new
     for process in started:
         process.kill()
-        process.communicate()
+        _, rest = process.communicate()
+        sys.stderr.write(f"{process.args}: {process.lines} {rest}\n")  # pytest shows it if the test failed
     terminate_others()

@@ -1,4 +1,4 @@
-"""Behind a real PgBouncer in transaction mode: the role's database carries the search_path, start-up options are off."""
+"""Behind a real PgBouncer in transaction mode: the database carries the search_path, start-up options are off."""
 
 import os
 import shutil

@@ -1,6 +1,5 @@
 """Plans on realistic rows: each batch uses its index, and its sub-selects run once."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -37,9 +36,8 @@ SIZES = {expire_now: 15, retain_now: 400}
 
 
 @pytest.fixture
-def realistic(db: None) -> Iterator[None]:
+def realistic(db: None) -> None:
     execute(ROWS, NOW, NOW)
-    yield
 
 
 def batch_plans(job: Any, verbs: tuple[str, ...], table: str) -> dict[str, Node]:

@@ -107,6 +107,35 @@ def test_a_signal_in_a_batch_lets_that_batch_finish_and_no_other_begin(
     assert len(kit.batches()) < 4
 
 
+@COMMANDS
+def test_a_signal_in_a_pause_ends_it_at_once(command: str, start: Start, until: Until) -> None:
+    due(6)
+    sessions(6, now=PRESENT, status="Revoked", age=100 * DAY)
+    pauses = {"EXPIRE_SESSIONS_BATCH_PAUSE": "10m", "SESSION_RETENTION_BATCH_PAUSE": "10m"}
+    process = start(command, "--batch-size=2", "--max-run-duration=1h", **pauses)
+    until("count(*) FILTER (WHERE state = 'idle' AND query = 'COMMIT') = 1")
+    assert process.end(signal.SIGTERM) == 0
+    assert process.events("job completed")[0]["outcome"] == "cancelled"
+
+
+@COMMANDS
+def test_a_pause_counts_towards_the_length_of_a_run(command: str, start: Start) -> None:
+    due(6)
+    requests(6, now=PRESENT, age=40 * DAY)
+    pauses = {"EXPIRE_SESSIONS_BATCH_PAUSE": "10m", "SESSION_RETENTION_BATCH_PAUSE": "10m"}
+    process = start(command, "--batch-size=2", "--max-run-duration=500ms", **pauses)
+    assert process.end() == 0
+    assert process.events("job completed")[0]["outcome"] == "deadline"
+
+
+def test_a_worker_restarted_inside_its_window_runs_at_once_and_finds_nothing(start: Start) -> None:
+    sessions(4, now=PRESENT, status="Revoked", age=100 * DAY)
+    for deleted in (4, 0):
+        worker = start("session_retention", "--loop", **ALWAYS)
+        assert worker.until("job completed")["refreshDeleted"] == deleted
+        assert worker.end(signal.SIGTERM) == 0
+
+
 def test_a_second_signal_kills_and_the_open_batch_rolls_back_whole(start: Start, until: Until, kit: Kit) -> None:
     due(20)
     kit.slow(SESSIONS, 5)
@@ -176,9 +205,8 @@ def test_a_database_that_is_away_is_one_sentence_without_its_password_and_exit_1
     ended = manage(command, DATABASE_URL=f"postgres://u:hidden@:5432/{tmp_path}/d")
     assert ended.returncode == 1
     *lines, sentence = ended.stderr.splitlines()
-    assert sentence == (
-        "CommandError: The database was not reached or the connection was lost (OperationalError): check DATABASE_URL."
-    )
+    assert sentence.startswith("CommandError: The database was not reached or the connection was lost")
+    assert sentence.count("DATABASE_URL") == 1
     assert {json.loads(line)["event"] for line in lines} <= {"phase failed", "job completed"}
     assert "hidden" not in ended.stdout + ended.stderr
 

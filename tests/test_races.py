@@ -164,19 +164,21 @@ class Watching(Stop):
 
     def __init__(self) -> None:
         super().__init__()
-        self.seen: list[TransactionStatus] = []
+        self.seen: list[tuple[TransactionStatus, float]] = []
 
     def wait(self, seconds: float) -> bool:
-        self.seen.append(connection.connection.info.transaction_status)
+        self.seen.append((connection.connection.info.transaction_status, seconds))
         return super().wait(0)
 
 
-def test_no_transaction_is_open_between_batches_and_no_setting_outlives_one() -> None:
+@pytest.mark.parametrize("job", [expire_now, retain_now])
+def test_no_transaction_is_open_between_batches_and_no_setting_outlives_one(job: Callable[..., Any]) -> None:
     sessions(9, left=-DAY)
+    sessions(9, status="Revoked", age=100 * DAY)
     stop = Watching()
-    expire_now(batch_size=2, stop=stop, pause=DAY)
-    assert set(stop.seen) == {TransactionStatus.IDLE}
-    assert len(stop.seen) >= 5
+    assert job(batch_size=2, stop=stop, pause=timedelta(seconds=9)).refresh == 9
+    assert {status for status, _ in stop.seen} == {TransactionStatus.IDLE}
+    assert [seconds for _, seconds in stop.seen].count(9) >= 4
     with connection.cursor() as cursor:
         cursor.execute("SELECT current_setting('lock_timeout'), current_setting('statement_timeout')")
         assert cursor.fetchone() == ("0", "0")

@@ -3,6 +3,8 @@
 from typing import Any
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from identity.sessions.models import ConfirmationRequestStatus, RefreshSession, SignInConfirmationRequest
 from tests.factories import (
@@ -150,6 +152,19 @@ def test_a_chain_of_3000_goes_in_one_run() -> None:
     assert retain_now(batch_size=500, progress=counted.append).refresh == 3000
     assert max(counted) <= 500
     assert len([rows for rows in counted if rows]) == 6
+
+
+def test_a_batch_costs_the_same_few_statements_however_many_rows_it_has() -> None:
+    def cost(rows: int, size: int) -> int:
+        for _ in range(rows // 4):
+            chain(4)
+        sessions(rows, status="Revoked", age=100 * DAY)
+        with CaptureQueriesContext(connection) as sent:
+            assert retain_now(batch_size=size).refresh == 2 * rows
+        return len([query for query in sent if "SAVEPOINT" not in query["sql"]])
+
+    # Twice eight rows in batches of four, and twice eighty in batches of forty.
+    assert cost(80, 40) == cost(8, 4) < 40
 
 
 def test_ten_chains_of_five_in_batches_of_seven_are_all_done() -> None:

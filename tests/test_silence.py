@@ -102,6 +102,21 @@ def test_expiry_writes_the_status_column_alone() -> None:
     assert set(written) == {'"status" = %s'}
 
 
+@JOBS
+def test_no_personal_data_is_ever_read(job: Callable[..., Any]) -> None:
+    sent: list[str] = []
+
+    def note(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        sent.append(sql)
+        return execute(sql, params, many, context)
+
+    with connection.execute_wrapper(note):
+        job(batch_size=2)
+    assert len(sent) > 10
+    for column in ("phone_number", "ip_address", "user_agent", "token_hash", "code_hash", "user_id", "*"):
+        assert not [sql for sql in sent if column in sql.replace("COUNT(*)", "")]
+
+
 def test_retention_deletes_each_old_row_once_and_changes_no_status(kit: Kit) -> None:
     before = {row["id"]: row for row in RefreshSession.objects.values()}
     kit.audit()

@@ -24,6 +24,8 @@ from identity.sessions.options import ExpireSessionsOptions, SessionRetentionOpt
 
 # There is no other site to view.
 admin.site.site_url = None
+# It slides in once its script runs and moves the page; breadcrumbs lead to the three entries that it has.
+admin.site.enable_nav_sidebar = False
 admin.site.site_header = admin.site.site_title = "Identity administration"
 
 

@@ -66,6 +66,7 @@ def test_the_backlog_page_says_what_was_not_counted_in_time(locked, viewer):
     page = viewer.get(backlog())
     assert page.status_code == 200
     assert [panel["rows"] for panel in page.context["panels"]] == ["not counted in time"] * 4
+    assert {panel["verdict"].level for panel in page.context["panels"]} == {"unknown"}
     assert page.context["blocked"] == "not counted in time"
     assert page.context["verdict"].level == "unknown"
 

@@ -18,6 +18,8 @@ pytestmark = [
     pytest.mark.skipif(not os.path.exists(CHROMIUM), reason="Chromium is missing: apt-get install chromium"),
 ]
 NARROW, WIDE = 360, 1440
+# Up to 0.1 counts as good; Django's own search icon moves by a hair, depending on when it arrives.
+UNSEEN_SHIFT = 0.001
 # How often to press Tab before saying that something cannot be reached.
 PATIENCE = 60
 
@@ -225,8 +227,8 @@ def test_no_page_is_wider_than_the_screen_and_nothing_moves_while_it_loads(width
     for path in (backlog(), change(everything[0]), changelist(SESSIONS)):
         page.goto(path)
         assert page.evaluate("document.documentElement.scrollWidth") <= width, path
+        assert page.evaluate(LAYOUT_SHIFT) < UNSEEN_SHIFT, path
     page.goto(backlog())
-    assert page.evaluate(LAYOUT_SHIFT) == 0
     for part in page.locator(".backlog section, .backlog .verdict").all():
         box = part.bounding_box()
         assert box["x"] >= 0

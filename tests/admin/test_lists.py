@@ -82,6 +82,14 @@ def test_search_finds_requests_by_how_their_id_begins_or_by_a_whole_user_id(view
     assert shown(viewer.get(changelist(REQUESTS, q=str(other.user_id)))) == [other.pk]
 
 
+def test_what_a_search_finds_is_in_the_order_of_the_ids(viewer):
+    ids = [f"a1b2c3d4-0000-4000-8000-00000000000{number}" for number in (2, 3, 1)]
+    for number, row_id in enumerate(ids):
+        rows.request(id=row_id, age=number * DAY)
+    assert [str(pk) for pk in shown(viewer.get(changelist(REQUESTS, q="a1b2")))] == sorted(ids)
+    assert [str(pk) for pk in shown(viewer.get(changelist(REQUESTS)))] == ids
+
+
 @pytest.mark.parametrize("text", ["zebra", "a1b2%", "a" * 40, "'; DROP TABLE x", "Active"])
 def test_search_for_what_no_id_begins_with_finds_nothing(text, viewer):
     rows.session()

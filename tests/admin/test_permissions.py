@@ -111,6 +111,11 @@ def test_no_page_offers_to_add_save_delete_act_or_show_a_history(superuser, both
             assert offer not in content, (address, offer)
 
 
+def test_the_backlog_has_no_page_but_its_own(superuser, both):
+    for view in ("add/", f"{both[0].pk}/change/", f"{both[0].pk}/delete/", f"{both[0].pk}/history/"):
+        assert superuser.get(f"{backlog()}{view}").status_code == 404
+
+
 def test_a_popup_shows_the_list_and_still_refuses_to_write(superuser, both):
     assert superuser.get(changelist(SESSIONS, _popup=1)).status_code == 200
     assert superuser.get(changelist(SESSIONS, _popup=1, _to_field="id")).status_code == 200
