@@ -1,14 +1,14 @@
 """Rotation chains: walk up from sessions that nothing refers to, and delete leaf first under RESTRICT."""
 
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from django.db import connections
-from django.db.models import QuerySet
 
 from identity.sessions.batches import Windows
 from identity.sessions.lookups import addressed
-from identity.sessions.models import TERMINAL, RefreshSession, RefreshSessionQuerySet
+from identity.sessions.models import TERMINAL, RefreshSessionQuerySet
 
 # Breadth first from the starts: every prefix of it is closed under "child before parent", so LIMIT may cut anywhere.
 # A parent is passed only if it is itself past retention and has no other child. LATERAL with LIMIT keeps the recursion
@@ -109,11 +109,11 @@ class Chains:
             return self._starts[0]
         return self._tips.first() if self._tips else None
 
-    def _delete(self, starts: RefreshSessionQuerySet, size: int) -> int:
+    def _delete(self, starts: Any, size: int) -> int:
         """Delete up to `size` rows, the starts and what is above them; other copies skip what is locked here."""
         # Childless ones alone: where a family of sessions is revoked at once its parents are tips too, and two copies
         # that have each locked a parent of the other's would wait for each other.
-        free = starts.childless().select_for_update(skip_locked=True, of=("self",))
+        free = starts.childless_by_lookup().select_for_update(skip_locked=True, of=("self",))
         self._starts = list(free.values_list("pk", flat=True)[:size])
         links = self._walk_up(self._starts, size)
         # A full batch may have been cut anywhere: whatever stands above it is looked at again.

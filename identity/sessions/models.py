@@ -5,7 +5,7 @@ from typing import Self
 from uuid import uuid4
 
 from django.db import models
-from django.db.models import Exists, OuterRef, Q
+from django.db.models import Exists, OuterRef, Q, Subquery
 
 from identity.sessions import lookups  # noqa: F401 -- registers any_of
 
@@ -48,6 +48,14 @@ class RefreshSessionQuerySet(models.QuerySet["RefreshSession"]):
     def childless(self) -> Self:
         """Select sessions that no other refers to: only these can be deleted under RESTRICT."""
         return self.filter(~Exists(RefreshSession.objects.filter(parent_session=OuterRef("pk"))))
+
+    def childless_by_lookup(self) -> Self:
+        """Select the same as `childless`, a look-up in the index for each row: for a set of few.
+
+        A join in its place would have the planner read the whole table for the children of one batch.
+        """
+        child = RefreshSession.objects.filter(parent_session=OuterRef("pk")).values("pk")[:1]
+        return self.alias(child=Subquery(child)).filter(child=None)
 
     def with_children(self) -> Self:
         """Select sessions that another refers to. Past retention these are blocked, and no backlog."""
