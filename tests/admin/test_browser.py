@@ -235,8 +235,14 @@ def test_no_page_is_wider_than_the_screen_and_nothing_moves_while_it_loads(width
         assert box["x"] + box["width"] <= width
 
 
-def test_no_page_carries_a_script_or_a_style_of_its_own(visit, viewer_name, everything):
+def test_the_pages_work_under_a_strict_content_security_policy(visit, viewer_name, everything):
     page = visit(viewer_name, backlog())
+
+    def strictly(route):
+        answer = route.fetch()
+        route.fulfill(response=answer, headers={**answer.headers, "content-security-policy": "default-src 'self'"})
+
+    page.route("**/*", strictly)
     for path in (backlog(), changelist(SESSIONS), change(everything[0])):
         page.goto(path)
         assert page.locator("script:not([src]), style").count() == 0
