@@ -36,6 +36,7 @@ class Formatter(JsonFormatter):
     def add_fields(self, log_data: dict[str, Any], record: logging.LogRecord, message_dict: dict[str, Any]) -> None:
         log_data["time"] = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
         super().add_fields(log_data, record, message_dict)
+        log_data.pop("request", None)  # Django's own, with the query string: what somebody typed into it
         if (run := job_run_id.get()) is not None:
             log_data.setdefault("jobRunId", run)
 

@@ -1,11 +1,13 @@
 """Log lines: the events and fields of a run, and nothing that a row holds."""
 
+import json
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.test import Client
 
 from tests.factories import DAY, chain, requests, sessions
 from tests.kit import SESSIONS, Kit
@@ -81,3 +83,9 @@ def test_no_line_holds_anything_of_a_row_even_when_the_server_quotes_one(command
     everything = f"{log} {failed.value}"
     for value in ("203.0.113", "Secret", "+7900", rows[0].token_hash, str(rows[0].pk), str(rows[3].pk), "this row"):
         assert value not in everything
+
+
+def test_what_somebody_typed_into_an_address_is_not_logged(log: Log, client: Client) -> None:
+    client.get("/nowhere/", {"q": "canary"})
+    assert [line["event"] for line in log] == ["Not Found: /nowhere/"]
+    assert "canary" not in json.dumps(log)
