@@ -25,9 +25,20 @@ def database() -> dict[str, Any] | None:
         raise ImproperlyConfigured(f"DATABASE_URL is refused: give {url.ACCEPTED}.") from None
 
 
+# libpq waits two minutes for a host that does not answer, and for hours on a connection whose other end is gone: a job
+# would neither fail nor stop meanwhile. Parameters of DATABASE_URL go before these.
+_PATIENCE = {
+    "connect_timeout": 5,
+    "tcp_user_timeout": 30_000,
+    "keepalives_idle": 30,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+}
+
+
 def on_schema(entry: dict[str, Any]) -> dict[str, Any]:
     """Return the entry with search_path set to DATABASE_SCHEMA alone, beside the options that it already has."""
-    options = dict(entry.get("OPTIONS", {}))
+    options = {**_PATIENCE, **entry.get("OPTIONS", {})}
     if DATABASE_SCHEMA_OPTION:
         options["options"] = f"{options.get('options', '')} -c search_path={DATABASE_SCHEMA}".strip()
     # Cursors and prepared statements end with the transaction behind a pooler in transaction mode.

@@ -1,12 +1,13 @@
 """The database goes away while a worker runs, and comes back."""
 
+import socket
 from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 
 from tests.observability.conftest import Server
-from tests.observability.processes import Worker, events, free_port, samples, scrape, value
+from tests.observability.processes import Worker, events, free_port, manage, samples, scrape, value
 
 pytestmark = pytest.mark.django_db
 
@@ -60,3 +61,11 @@ def test_a_worker_that_starts_while_the_database_is_away_waits_for_it_and_stops_
     log = events("\n".join(worker.lines))
     assert log[-1]["event"] == "worker stopping"
     assert log[-1]["reason"] == "SIGTERM"
+
+
+def test_a_host_that_accepts_and_says_nothing_costs_seconds_and_not_minutes():
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"postgres://u:p@127.0.0.1:{silent.getsockname()[1]}/none"
+        done = manage("expire_sessions", DATABASE_URL=url)  # fails after a minute by itself
+    assert done.returncode == 1
+    assert "did not answer in time" in done.stderr
