@@ -19,7 +19,7 @@ from identity.sessions.jobs import Job
 from identity.sessions.options import Options, declared, load
 from identity.sessions.performing import Report, perform
 from identity.sessions.run import database_clock
-from identity.sessions.stopping import stopping
+from identity.sessions.stopping import Stop, stopping
 from identity.sessions.telemetry import TABLES, Outcome
 from identity.sessions.worker import stay
 
@@ -48,11 +48,12 @@ def handle(job: Job, *, loop: bool, dry_run: bool, database: str, metrics_port: 
         raise CommandError(str(refusal), returncode=2) from None
     if dry_run:
         return _preview(job, options, alias=database)
-    with tracing.exporting():
+    # A signal while metrics and spans are handed over comes too late to stop anything, and must not lose them.
+    with stopping() as stop, tracing.exporting():
         if loop:
-            stay(job, options, alias=database)
+            stay(job, options, alias=database, stop=stop)
             return None
-        return _once(job, options, alias=database)
+        return _once(job, options, alias=database, stop=stop)
 
 
 def _serve(job: Job, flag: str | None) -> None:
@@ -74,8 +75,8 @@ def _refuse_combinations(*, loop: bool, dry_run: bool, database: str, metrics_po
         raise ImproperlyConfigured("--metrics-port without --loop is refused: a single run serves nothing.")
 
 
-def _once(job: Job, options: Options, *, alias: str) -> str:
-    with stopping() as stop, _progress(job.name) as bar:
+def _once(job: Job, options: Options, *, alias: str, stop: Stop) -> str:
+    with _progress(job.name) as bar:
         report = perform(job, options, alias=alias, stop=stop, progress=bar.update)
     exposition.leave(job.name, job.metrics)
     summary = _summary(job, report)

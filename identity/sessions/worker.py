@@ -10,16 +10,15 @@ from identity.sessions.jobs import Job
 from identity.sessions.loop import nightly, polling, repeat
 from identity.sessions.options import Options, SessionRetentionOptions, effective
 from identity.sessions.performing import perform
-from identity.sessions.stopping import Stop, stopping
+from identity.sessions.stopping import Stop
 
 
-def stay(job: Job, options: Options, *, alias: str) -> None:
-    """Perform the job on schedule until SIGTERM or SIGINT; the run under way ends after its batch."""
+def stay(job: Job, options: Options, *, alias: str, stop: Stop) -> None:
+    """Perform the job on schedule until a stop is requested; the run under way ends after its batch."""
     schedule = nightly(options.night_window) if isinstance(options, SessionRetentionOptions) else polling
-    with stopping() as stop:
-        telemetry.event("worker started", job=job.name, options=effective(options), warnings=options.warnings())
-        repeat(_task(job, options, alias=alias, stop=stop), schedule=schedule, interval=options.interval, stop=stop)
-        telemetry.event("worker stopping", job=job.name, reason=stop.reason)
+    telemetry.event("worker started", job=job.name, options=effective(options), warnings=options.warnings())
+    repeat(_task(job, options, alias=alias, stop=stop), schedule=schedule, interval=options.interval, stop=stop)
+    telemetry.event("worker stopping", job=job.name, reason=stop.reason)
 
 
 def _task(job: Job, options: Options, *, alias: str, stop: Stop) -> Callable[[], bool]:
