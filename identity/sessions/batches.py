@@ -81,7 +81,7 @@ class Windows:
 
     finished: bool = False
 
-    def __init__(self, rows: QuerySet[Any], key: str, change: Callable[[QuerySet[Any], int], int]) -> None:
+    def __init__(self, rows: QuerySet[Any], key: str, change: Callable[[Any, int], int]) -> None:
         self.table: str = rows.model._meta.db_table
         self.left_out: list[UUID] = []
         self._rows, self._key, self._change = rows, key, change
