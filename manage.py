@@ -2,7 +2,11 @@
 """Run a management command; settings.local unless DJANGO_SETTINGS_MODULE says otherwise."""
 
 import os
+import signal
 import sys
+
+if os.getpid() == 1:  # of a container: the kernel spares it what it does not handle, and all the imports are to come
+    signal.signal(signal.SIGTERM, lambda number, _: os._exit(128 + number))
 
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured

@@ -185,19 +185,58 @@ def test_between_runs_no_transaction_is_open_and_nobody_is_kept_waiting(start: S
     assert worker.end(signal.SIGTERM) == 0
 
 
-@pytest.mark.skipif(not shutil.which("unshare"), reason="unshare is not installed")
-def test_as_pid_1_of_a_container_it_is_stopped_like_anywhere_else(start: Start) -> None:
+@pytest.fixture
+def contained(start: Start) -> Callable[..., tuple[Process, str]]:
+    """Start a command as process 1 of a PID namespace, as in a container; return unshare and the pid seen from here."""
     namespace = ("unshare", "--pid", "--fork", "--mount-proc", "--kill-child")
-    if subprocess.run([*namespace, "true"], capture_output=True).returncode:
+    if not shutil.which("unshare") or subprocess.run([*namespace, "true"], capture_output=True).returncode:
         pytest.skip("this user may not make a PID namespace")
-    worker = start("expire_sessions", "--loop", before=namespace)
+
+    def begin(*arguments: str) -> tuple[Process, str]:
+        outside = start(*arguments, before=namespace)
+        children = Path(f"/proc/{outside.pid}/task/{outside.pid}/children")
+        while not (found := children.read_text().split()):
+            pass
+        return outside, found[0]
+
+    return begin
+
+
+def kill(number: str, pid: str) -> None:
+    subprocess.run(["kill", number, pid], check=True)
+
+
+def test_as_pid_1_of_a_container_it_is_stopped_like_anywhere_else(contained: Callable[..., tuple[Process, str]]) -> None:
+    worker, inside = contained("expire_sessions", "--loop")
     worker.until("job completed")
-    [inside] = Path(f"/proc/{worker.pid}/task/{worker.pid}/children").read_text().split()
     status = Path(f"/proc/{inside}/status").read_text()
     assert status.partition("NSpid:")[2].split()[1] == "1"
-    subprocess.run(["kill", "-TERM", inside], check=True)
+    kill("-TERM", inside)
     assert worker.end() == 0
     assert worker.lines[-1]["reason"] == "SIGTERM"
+
+
+def test_as_pid_1_a_second_signal_kills_though_the_kernel_spares_it_the_default(
+    contained: Callable[..., tuple[Process, str]], until: Until, kit: Kit
+) -> None:
+    due(3)
+    kit.slow(SESSIONS, 60)
+    worker, inside = contained("expire_sessions", "--loop")
+    until(IN_A_BATCH)
+    kill("-TERM", inside)
+    kill("-INT", inside)
+    assert worker.end() in (128 + signal.SIGTERM, 128 + signal.SIGINT)
+    terminate_others()
+    assert expired() == 0
+
+
+def test_as_pid_1_it_is_stopped_while_it_still_starts(contained: Callable[..., tuple[Process, str]]) -> None:
+    worker, inside = contained("expire_sessions", "--loop")
+    status = Path(f"/proc/{inside}/status")
+    while not int(status.read_text().partition("SigCgt:")[2].split()[0], 16) & 1 << signal.SIGTERM - 1:
+        pass
+    kill("-TERM", inside)
+    assert worker.end() == 128 + signal.SIGTERM
 
 
 @COMMANDS

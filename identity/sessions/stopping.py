@@ -1,8 +1,9 @@
 """Stop in order on the first SIGTERM or SIGINT; the second one kills."""
 
+import os
 import queue
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
 
@@ -34,6 +35,14 @@ class Stop:
         return self.requested
 
 
+def _second() -> Callable[[int, FrameType | None], None] | signal.Handlers:
+    """Return what a second signal does: it ends the process, and the open batch rolls back.
+
+    Process 1, the only one of a container, is spared the default by the kernel: it has to leave by itself.
+    """
+    return signal.SIG_DFL if os.getpid() != 1 else lambda number, _: os._exit(128 + number)
+
+
 @contextmanager
 def stopping() -> Iterator[Stop]:
     """Yield a Stop that SIGTERM and SIGINT request; the handlers before are put back at the end."""
@@ -42,7 +51,7 @@ def stopping() -> Iterator[Stop]:
 
     def handle(number: int, _: FrameType | None) -> None:
         for each in signals:
-            signal.signal(each, signal.SIG_DFL)  # a second one ends the process, and the open batch rolls back
+            signal.signal(each, _second())
         stop.request(signal.Signals(number).name)
 
     before = {each: signal.signal(each, handle) for each in signals}
