@@ -1,5 +1,6 @@
 """What goes wrong: rows that cannot be changed, locks, time limits, a lost connection, a missing table or privilege."""
 
+import re
 from collections.abc import Callable
 from concurrent.futures import Future
 from datetime import timedelta
@@ -8,12 +9,13 @@ from typing import Any
 import psycopg
 import pytest
 from django.core.management import CommandError, call_command
-from django.db import connection
+from django.db import OperationalError, connection
+from django.test.utils import CaptureQueriesContext
 
 from identity.sessions import telemetry
 from identity.sessions.models import RefreshSession, SignInConfirmationRequest
 from tests.factories import DAY, NOW, chain, requests, sessions
-from tests.jobs import expire_now, retain_now
+from tests.jobs import expire_now, new_run, retain_now
 from tests.kit import REQUESTS, SESSIONS, Kit, execute, terminate_others
 from tests.processes import database_url
 
@@ -128,6 +130,26 @@ def test_the_time_limit_of_the_role_is_never_exceeded(kit: Kit, log: Log) -> Non
         execute("RESET statement_timeout")
     assert not RefreshSession.objects.filter(status="Active").exists()
     assert {line["exception"] for line in events(log, "batch retried")} == {"OperationalError (SQLSTATE 57014)"}
+
+
+@pytest.mark.parametrize("command", ["expire_sessions", "session_retention"])
+def test_nor_is_it_exceeded_by_the_counts_at_the_end(command: str) -> None:
+    with CaptureQueriesContext(connection) as captured:
+        execute("SET statement_timeout = '7s'")
+        try:
+            call_command(command)
+        finally:
+            execute("RESET statement_timeout")
+    limits = re.findall(r"'statement_timeout', '(\d+)ms'", " ".join(query["sql"] for query in captured))
+    assert limits
+    assert max(map(int, limits)) <= 7000
+
+
+def test_an_outage_that_ends_both_phases_of_a_run_is_told_with_one_traceback(log: Log) -> None:
+    run = new_run(telemetry.EXPIRE_SESSIONS)
+    for phase, table in (("refresh", SESSIONS), ("sicr", REQUESTS)):
+        run.failed(phase, OperationalError("the connection is closed"), table=table)
+    assert ["exc_info" in line for line in events(log, "phase failed")] == [True, False]
 
 
 def test_a_backend_that_is_terminated_in_a_batch_ends_the_phase_and_the_next_run_does_the_rest(

@@ -67,7 +67,7 @@ def count(run: Run, rows: QuerySet[Any]) -> int | None:
 
 
 def _counted(run: Run, rows: QuerySet[Any], **wanted: Any) -> dict[str, Any] | None:
-    limit = COUNT_TIMEOUT_STOPPING if run.stop.requested else COUNT_TIMEOUT
+    limit = min(run.allowed, COUNT_TIMEOUT_STOPPING if run.stop.requested else COUNT_TIMEOUT)
     try:
         with short_transaction(run.alias, lock_timeout=run.lock_timeout, statement_timeout=limit):
             return rows.aggregate(**wanted)

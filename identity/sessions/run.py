@@ -50,6 +50,7 @@ class Run:
     pause: timedelta
     lock_timeout: timedelta
     statement_timeout: timedelta
+    allowed: timedelta = timedelta.max  # the role's own statement_timeout
     deadline: float  # on time.monotonic()
     stop: Stop
     metrics: Metrics
@@ -66,7 +67,8 @@ class Run:
     def begin(self) -> None:
         """Read the database's clock, and the role's own statement_timeout, which is never exceeded."""
         self.now, role = database_clock(self.alias)
-        self.statement_timeout = min(self.statement_timeout, role or self.statement_timeout)
+        self.allowed = role or self.allowed
+        self.statement_timeout = min(self.statement_timeout, self.allowed)
 
     def goes_on(self) -> bool:
         """Rest if a batch changed rows before, then tell whether another may start: no stop, deadline not reached."""
@@ -102,6 +104,7 @@ class Run:
         # Where in the code it was is told once a phase, and once an outage however many runs that lasts.
         frames = phase not in self._told and not (self.outage and self.outage_known)
         self._told.add(phase)
+        self.outage_known = self.outage_known or self.outage
         telemetry.event(
             "phase failed", level=logging.ERROR, frames=frames, phase=phase, error=error, problem=self.problems[-1]
         )
