@@ -100,7 +100,7 @@ def test_a_worker_that_is_stopped_in_the_middle_of_a_batch_sends_the_spans_of_th
         assert worker.stop() == 0
     spans = collector.spans()
     assert spans["session_retention"].attributes["outcome"] == "cancelled"
-    assert spans["sicr"].attributes["deletedCount"] == 6
+    assert spans["sicr"].attributes["deletedCount"] in (3, 6)  # the next batch may have begun
     assert not spans["session_retention"].failed
 
 
