@@ -158,6 +158,10 @@ def test_a_server_that_takes_no_writes_any_more_is_left_for_a_new_connection(sta
         sessions(3, now=NOW, left=-3000 * DAY)
         refused = worker.until("phase failed")
         assert refused["exception"].endswith("(SQLSTATE 25006)")
+        worker.until("job completed")
+        run = [line["event"] for line in worker.lines if line.get("jobRunId") == refused["jobRunId"]]
+        # Once for each phase: no smaller batch is tried on a server that takes none.
+        assert run == ["job started", "phase failed", "phase failed", "job completed"]
     finally:
         execute(f'ALTER DATABASE "{name}" RESET default_transaction_read_only')
     while not worker.until("job completed")["refreshExpired"]:

@@ -1,5 +1,6 @@
 """Job 2: what is past retention goes, what is not stays, and no status ever changes."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -115,12 +116,15 @@ def test_a_chain_that_was_blocked_goes_when_its_descendant_has_aged() -> None:
     assert retain_now(now=NOW + 30 * DAY + MICROSECOND).refresh == 4
 
 
-def test_the_old_part_below_a_young_ancestor_goes() -> None:
-    root = RefreshSessionFactory.create(status="Revoked", age=DAY)
-    old = RefreshSessionFactory.create(status="Rotated", age=200 * DAY, parent_session=root)
+@SIZES
+@pytest.mark.parametrize(("status", "age"), [("Revoked", DAY), ("Rotated", 90 * DAY), ("Active", 200 * DAY)])
+def test_the_old_part_below_an_ancestor_that_stays_goes(status: str, age: timedelta, size: int, log: Any) -> None:
+    root, kept = chain(2, tip=status, age=age)
+    old = RefreshSessionFactory.create(status="Rotated", age=200 * DAY, parent_session=kept)
     RefreshSessionFactory.create(status="Expired", age=100 * DAY, parent_session=old)
-    assert retain_now().refresh == 2
-    assert ids() == {root.pk}
+    assert retain_now(batch_size=size).refresh == 2
+    assert ids() == {root.pk, kept.pk}
+    assert {line["event"] for line in log} == {"batch deleted"}
 
 
 @SIZES
