@@ -1,11 +1,10 @@
 """Random forests of sessions: what survives a run is exactly what the plain rule keeps, in batches of any size."""
 
-from typing import Any
-
 import pytest
 
 from identity.sessions.models import RefreshSession
 from tests.jobs import CUTOFF_REFRESH, after, retain_now
+from tests.log import Log
 from tests.oracle import forest, must_go
 
 pytestmark = pytest.mark.django_db
@@ -17,7 +16,7 @@ def survivors() -> dict[object, str]:
 
 @pytest.mark.parametrize("size", [1, 3, 7, 5000])
 @pytest.mark.parametrize("seed", range(6))
-def test_survivors_are_those_that_the_rule_keeps(seed: int, size: int, log: list[dict[str, Any]]) -> None:
+def test_survivors_are_those_that_the_rule_keeps(seed: int, size: int, log: Log) -> None:
     rows = forest(seed)
     going = must_go(rows, CUTOFF_REFRESH)
     assert going

@@ -49,11 +49,6 @@ def test_a_long_run_on_a_terminal_shows_its_rows_and_keeps_its_log_lines_whole(k
     assert [json.loads(line)["event"] for line in lines][-1] == "job completed"
 
 
-def test_a_short_run_on_a_terminal_shows_none() -> None:
-    sessions(3, now=PRESENT, left=-DAY)
-    assert " rows" not in on_a_terminal("expire_sessions")
-
-
 def test_a_long_run_elsewhere_writes_log_lines_alone(kit: Kit) -> None:
     sessions(30, now=PRESENT, left=-DAY)
     kit.slow(SESSIONS, 0.06)
