@@ -15,6 +15,7 @@ from django.db import connection
 
 from identity.logs import Formatter
 from tests.kit import Kit, terminate_others
+from tests.log import Log
 from tests.processes import Process, database_url
 
 PREFIXES = ("EXPIRE_SESSIONS_", "SESSION_RETENTION_", "METRICS_", "PROMETHEUS_", "OTEL_")
@@ -36,9 +37,9 @@ def kit(db: None) -> Iterator[Kit]:
 
 
 @pytest.fixture
-def log() -> Iterator[list[dict[str, Any]]]:
+def log() -> Iterator[Log]:
     """Collect log lines as they are written, each parsed."""
-    lines: list[dict[str, Any]] = []
+    lines = Log()
 
     class Collector(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:

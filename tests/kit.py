@@ -5,6 +5,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any, NamedTuple, Self
 from uuid import UUID
 
+import psycopg
 from django.db import connection
 
 SESSIONS, REQUESTS = "refresh_sessions", "sign_in_confirmation_requests"
@@ -109,6 +110,16 @@ class Kit(AbstractContextManager["Kit"]):
         execute("CREATE TABLE kit_referrer (session_id uuid REFERENCES refresh_sessions (id))")
         for session_id in ids:
             execute("INSERT INTO kit_referrer VALUES (%s)", session_id)
+
+
+def child_of(other: psycopg.Connection[Any], parent_id: UUID) -> Any:
+    """Insert a live child on the other connection, in the transaction that is open there; return its id."""
+    columns = "user_id, status, token_hash, created_at, updated_at, expires_at, user_agent"
+    return other.execute(
+        f"INSERT INTO refresh_sessions (id, parent_session_id, {columns}) SELECT gen_random_uuid(), id, user_id, "
+        "'Active', 'a', now(), now(), now() + interval '30 days', '' FROM refresh_sessions WHERE id = %s RETURNING id",
+        [parent_id],
+    ).fetchone()[0]
 
 
 def terminate_others() -> None:

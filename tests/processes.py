@@ -11,6 +11,8 @@ from urllib.parse import quote
 
 from django.db import connection
 
+from tests.log import Log
+
 ROOT = Path(__file__).parent.parent
 # Far above what an end takes on a busy machine, far below any wait that a signal has to interrupt.
 ENDS_WITHIN = 15
@@ -44,7 +46,7 @@ class Process(subprocess.Popen[str]):
         command = [*before, sys.executable, "manage.py", *arguments]
         pipe = subprocess.PIPE
         super().__init__(command, cwd=ROOT, env=environment(**given), stdout=pipe, stderr=pipe, text=True)
-        self.lines: list[dict[str, Any]] = []
+        self.lines = Log()
 
     def until(self, event: str, *, times: int = 1) -> dict[str, Any]:
         """Read log lines up to the next one of this event and return it; fail if the process ends before."""
@@ -64,6 +66,3 @@ class Process(subprocess.Popen[str]):
         self.said, rest = self.communicate(timeout=ENDS_WITHIN)
         self.lines += [json.loads(text) for text in rest.splitlines()]
         return self.returncode
-
-    def events(self, name: str) -> list[dict[str, Any]]:
-        return [line for line in self.lines if line["event"] == name]

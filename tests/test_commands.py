@@ -55,8 +55,8 @@ def test_retention_says_what_it_deleted_and_what_a_descendant_keeps() -> None:
 def test_a_run_at_its_deadline_is_an_orderly_end(command: str, kit: Kit) -> None:
     sessions(4, **DUE)
     sessions(4, now=PRESENT, status="Revoked", age=100 * DAY)
-    kit.slow(SESSIONS, 0.02)
-    summary = run(command, "--batch-size=1", "--max-run-duration=30ms")
+    kit.slow(SESSIONS, 0.2)
+    summary = run(command, "--batch-size=1", "--max-run-duration=500ms")
     assert summary.endswith("left, deadline.\n")
     assert not summary.endswith(" 0 left, deadline.\n")
 

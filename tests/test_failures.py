@@ -1,33 +1,25 @@
 """What goes wrong: rows that cannot be changed, locks, time limits, a lost connection, a missing table or privilege."""
 
 import re
-from collections.abc import Callable
-from concurrent.futures import Future
 from datetime import timedelta
 from typing import Any
 
 import psycopg
 import pytest
-from django.core.management import CommandError, call_command
-from django.db import OperationalError, connection
+from django.core.management import call_command
+from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from identity.sessions import telemetry
 from identity.sessions.models import RefreshSession, SignInConfirmationRequest
 from tests.factories import DAY, NOW, chain, requests, sessions
-from tests.jobs import expire_now, new_run, retain_now
-from tests.kit import REQUESTS, SESSIONS, Kit, execute, terminate_others
-from tests.processes import database_url
+from tests.jobs import expire_now, retain_now
+from tests.kit import REQUESTS, SESSIONS, Kit, execute
+from tests.log import Log
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-Elsewhere = Callable[..., Future[Any]]
 Connection = psycopg.Connection[Any]
-Log = list[dict[str, Any]]
-
-
-def events(log: Log, name: str) -> Log:
-    return [line for line in log if line["event"] == name]
 
 
 def errors() -> float:
@@ -45,7 +37,7 @@ def test_rows_that_a_trigger_refuses_are_the_only_ones_left(size: int, kit: Kit,
     assert set(RefreshSession.objects.filter(status="Active").values_list("pk", flat=True)) == bad
     assert (result.refresh, result.sicr, result.outcome) == (37, 3, "failed")
     assert result.backlog.remaining == 3
-    assert errors() - before == len(events(log, "phase failed")) == 3
+    assert errors() - before == len(log.events("phase failed")) == 3
 
 
 @pytest.mark.parametrize("size", [5000, 7, 1])
@@ -109,7 +101,7 @@ def test_a_batch_that_the_time_limit_cuts_is_made_smaller_until_it_passes(job: A
     result = job(batch_size=24, statement_timeout=timedelta(milliseconds=100))
     assert (result.refresh, result.outcome) == (24, "completed")
     assert 24 > max(kit.batches()) >= 3
-    assert 1 <= len(events(log, "batch retried")) <= 4
+    assert 1 <= len(log.events("batch retried")) <= 4
 
 
 def test_a_row_that_never_passes_ends_its_phase_and_says_so(kit: Kit) -> None:
@@ -129,7 +121,7 @@ def test_the_time_limit_of_the_role_is_never_exceeded(kit: Kit, log: Log) -> Non
     finally:
         execute("RESET statement_timeout")
     assert not RefreshSession.objects.filter(status="Active").exists()
-    assert {line["exception"] for line in events(log, "batch retried")} == {"OperationalError (SQLSTATE 57014)"}
+    assert {line["exception"] for line in log.events("batch retried")} == {"OperationalError (SQLSTATE 57014)"}
 
 
 @pytest.mark.parametrize("command", ["expire_sessions", "session_retention"])
@@ -143,92 +135,3 @@ def test_nor_is_it_exceeded_by_the_counts_at_the_end(command: str) -> None:
     limits = re.findall(r"'statement_timeout', '(\d+)ms'", " ".join(query["sql"] for query in captured))
     assert limits
     assert max(map(int, limits)) <= 7000
-
-
-def test_an_outage_that_ends_both_phases_of_a_run_is_told_with_one_traceback(log: Log) -> None:
-    run = new_run(telemetry.EXPIRE_SESSIONS)
-    for phase, table in (("refresh", SESSIONS), ("sicr", REQUESTS)):
-        run.failed(phase, OperationalError("the connection is closed"), table=table)
-    assert ["exc_info" in line for line in events(log, "phase failed")] == [True, False]
-
-
-def test_a_backend_that_is_terminated_in_a_batch_ends_the_phase_and_the_next_run_does_the_rest(
-    kit: Kit, elsewhere: Elsewhere, until: Callable[[str], None], log: Log
-) -> None:
-    sessions(6, left=-DAY)
-    requests(2, left=-DAY)
-    kit.audit()
-    with kit.gate("AFTER", SESSIONS):
-        job = elsewhere(expire_now, batch_size=2, lock_timeout=timedelta(seconds=30))
-        until("count(*) FILTER (WHERE wait_event_type = 'Lock') = 1")
-        terminate_others()
-    result = job.result()
-    # The other phase has a connection of its own again.
-    assert (result.refresh, result.sicr, result.outcome) == (0, 2, "failed")
-    assert [line["exception"] for line in events(log, "phase failed")] == ["OperationalError (SQLSTATE 57P01)"]
-    assert expire_now().refresh == 6
-    assert len({change.row_id for change in kit.changes()}) == len(kit.changes()) == 8
-
-
-def test_a_server_that_takes_no_writes_any_more_is_left_for_a_new_connection(start: Any, until: Any) -> None:
-    sessions(3, now=NOW, left=-3000 * DAY)
-    name = connection.settings_dict["NAME"]
-    worker = start("expire_sessions", "--loop", "--polling-interval=50ms", EXPIRE_SESSIONS_MAX_RUN_DURATION="1s")
-    worker.until("job completed")
-    execute(f'ALTER DATABASE "{name}" SET default_transaction_read_only = on')
-    try:
-        sessions(3, now=NOW, left=-3000 * DAY)
-        refused = worker.until("phase failed")
-        assert refused["exception"].endswith("(SQLSTATE 25006)")
-    finally:
-        execute(f'ALTER DATABASE "{name}" RESET default_transaction_read_only')
-    while not worker.until("job completed")["refreshExpired"]:
-        pass
-    assert not RefreshSession.objects.filter(status="Active").exists()
-
-
-@pytest.mark.parametrize("command", ["expire_sessions", "session_retention"])
-def test_a_missing_table_is_one_sentence_that_names_it(command: str) -> None:
-    execute("ALTER TABLE refresh_sessions RENAME TO away")
-    try:
-        with pytest.raises(CommandError) as failed:
-            call_command(command)
-    finally:
-        execute("ALTER TABLE away RENAME TO refresh_sessions")
-    assert failed.value.returncode == 1
-    assert str(failed.value) == (
-        "Table identity.refresh_sessions was not found: run `manage.py migrate`, "
-        "or check DATABASE_SCHEMA and the role's USAGE on it."
-    )
-
-
-@pytest.mark.parametrize("command", ["expire_sessions", "session_retention"])
-@pytest.mark.parametrize("dry", [[], ["--dry-run"]])
-def test_a_missing_schema_is_one_sentence_that_names_it(command: str, dry: list[str], start: Any) -> None:
-    process = start(command, *dry, DATABASE_SCHEMA="elsewhere")
-    _, written = process.communicate(timeout=15)
-    assert process.returncode == 1
-    assert "Table elsewhere.refresh_sessions was not found: run `manage.py migrate`" in written.splitlines()[-1]
-
-
-@pytest.mark.parametrize("command", ["expire_sessions", "session_retention"])
-def test_a_missing_privilege_is_one_sentence_that_names_the_table(command: str, start: Any) -> None:
-    role = f"reader_{connection.settings_dict['NAME']}"
-    execute(f"CREATE ROLE {role} LOGIN PASSWORD 'any'")
-    try:
-        execute(f"GRANT USAGE ON SCHEMA identity TO {role}")
-        execute(f"GRANT SELECT ON ALL TABLES IN SCHEMA identity TO {role}")
-        execute(f"GRANT ALL ON sign_in_confirmation_requests TO {role}")
-        requests(2, now=NOW, left=-3000 * DAY, age=3001 * DAY)
-        process = start(command, DATABASE_URL=database_url(user=role, password="any"))
-        _, written = process.communicate(timeout=15)
-    finally:
-        execute(f"DROP OWNED BY {role}")
-        execute(f"DROP ROLE {role}")
-    assert process.returncode == 1
-    assert written.splitlines()[-1] == (
-        "CommandError: The database role lacks a privilege on identity.refresh_sessions: "
-        "grant it what docs/database.md lists."
-    )
-    # The other table is done all the same.
-    assert not SignInConfirmationRequest.objects.filter(status="Pending").exists()

@@ -2,7 +2,6 @@
 
 import json
 from datetime import UTC, datetime
-from typing import Any
 from uuid import UUID
 
 import pytest
@@ -11,17 +10,13 @@ from django.test import Client
 
 from tests.factories import DAY, chain, requests, sessions
 from tests.kit import SESSIONS, Kit
+from tests.log import Log
 
 pytestmark = pytest.mark.django_db
 
-Log = list[dict[str, Any]]
 # The commands take their moment from the database, so rows here are placed around the present.
 PRESENT = datetime.now(UTC)
 DUE = {"now": PRESENT, "left": -DAY}
-
-
-def events(log: Log, name: str) -> Log:
-    return [line for line in log if line["event"] == name]
 
 
 def test_the_lines_of_a_run_of_expiry(log: Log) -> None:
@@ -29,11 +24,11 @@ def test_the_lines_of_a_run_of_expiry(log: Log) -> None:
     requests(2, **DUE)
     call_command("expire_sessions")
     assert [line["event"] for line in log] == ["job started", "phase done", "phase done", "job completed"]
-    assert {(line["phase"], line["expiredCount"]) for line in events(log, "phase done")} == {
+    assert {(line["phase"], line["expiredCount"]) for line in log.events("phase done")} == {
         ("refresh", 3),
         ("sicr", 2),
     }
-    [end] = events(log, "job completed")
+    [end] = log.events("job completed")
     expected = {"refreshExpired": 3, "sicrExpired": 2, "backlogRemaining": 0, "outcome": "completed"}
     assert {name: end[name] for name in expected} == expected
     assert isinstance(end["durationMs"], int)
@@ -44,11 +39,11 @@ def test_the_lines_of_a_run_of_retention(log: Log) -> None:
     chain(5, now=PRESENT)
     requests(3, now=PRESENT, age=31 * DAY)
     call_command("session_retention", "--batch-size=4")
-    [start], [end] = events(log, "job started"), events(log, "job completed")
+    [start], [end] = log.events("job started"), log.events("job completed")
     sicr, refresh = (datetime.fromisoformat(start[name]) for name in ("cutoffSicr", "cutoffRefresh"))
     assert sicr - refresh == 60 * DAY
     assert abs(sicr - (PRESENT - 30 * DAY)) < DAY
-    batches = [(line["phase"], line["deletedCount"]) for line in events(log, "batch deleted")]
+    batches = [(line["phase"], line["deletedCount"]) for line in log.events("batch deleted")]
     assert sorted(batches) == [("refresh", 1), ("refresh", 4), ("sicr", 3)]
     expected = {"sicrDeleted": 3, "refreshDeleted": 5, "backlogRemaining": 0, "outcome": "completed"}
     assert {name: end[name] for name in expected} == expected
@@ -58,13 +53,13 @@ def test_the_lines_of_a_run_of_retention(log: Log) -> None:
 def test_two_runs_have_two_ids(log: Log) -> None:
     call_command("expire_sessions")
     call_command("expire_sessions")
-    assert len({line["jobRunId"] for line in events(log, "job started")}) == 2
+    assert len({line["jobRunId"] for line in log.events("job started")}) == 2
 
 
 def test_a_suspicious_value_is_in_the_first_line_of_the_run(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SESSION_RETENTION_SICR_RETENTION", "1h")
     call_command("session_retention")
-    assert events(log, "job started")[0]["warnings"] == [
+    assert log.events("job started")[0]["warnings"] == [
         "SESSION_RETENTION_SICR_RETENTION is 1h: rows go in less than a day."
     ]
 
@@ -78,7 +73,7 @@ def test_no_line_holds_anything_of_a_row_even_when_the_server_quotes_one(command
     kit.poison(SESSIONS, rows[0].pk, rows[3].pk)
     with pytest.raises(CommandError) as failed:
         call_command(command)
-    [line, *_] = events(log, "phase failed")
+    [line, *_] = log.events("phase failed")
     assert (line["phase"], line["exception"]) == ("refresh", "IntegrityError (SQLSTATE 23514)")
     everything = f"{log} {failed.value}"
     for value in ("203.0.113", "Secret", "+7900", rows[0].token_hash, str(rows[0].pk), str(rows[3].pk), "this row"):

@@ -1,9 +1,7 @@
 """The real process: exit codes, signals in its sleep and in a batch, and what is left when it is killed."""
 
 import json
-import shutil
 import signal
-import subprocess
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,14 +10,13 @@ import pytest
 
 from identity.sessions.models import RefreshSession
 from tests.factories import DAY, requests, sessions
-from tests.kit import SESSIONS, Kit, execute, terminate_others
+from tests.kit import execute
 from tests.processes import Process, manage
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 Start = Callable[..., Process]
 Until = Callable[[str], None]
-IN_A_BATCH = "bool_or(wait_event = 'PgSleep')"
 COMMANDS = pytest.mark.parametrize("command", ["expire_sessions", "session_retention"])
 ALWAYS = {"SESSION_RETENTION_NIGHT_WINDOW_UTC": "00:00-24:00"}
 # The process takes its moment from the database, so rows here are placed around the present.
@@ -54,19 +51,6 @@ def test_a_refused_option_is_one_line_on_stderr_and_exit_2(start: Start) -> None
     assert expired() == 0
 
 
-@COMMANDS
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_in_its_sleep_ends_a_worker_in_order(command: str, number: signal.Signals, start: Start) -> None:
-    worker = start(command, "--loop", **ALWAYS)
-    worker.until("job completed")
-    assert worker.end(number) == 0
-    assert [line["event"] for line in worker.lines if line["event"].startswith("worker")] == [
-        "worker started",
-        "worker stopping",
-    ]
-    assert worker.lines[-1]["reason"] == number.name
-
-
 def test_a_worker_outside_its_window_waits_and_can_be_stopped(start: Start) -> None:
     sessions(2, now=PRESENT, status="Revoked", age=100 * DAY)
     hour = (datetime.now(UTC).hour + 6) % 24
@@ -74,7 +58,7 @@ def test_a_worker_outside_its_window_waits_and_can_be_stopped(start: Start) -> N
     started = worker.until("worker started")
     assert started["options"]["SESSION_RETENTION_NIGHT_WINDOW_UTC"] == f"{hour:02}:00-{hour:02}:30"
     assert worker.end(signal.SIGTERM) == 0
-    assert worker.events("job started") == []
+    assert worker.lines.events("job started") == []
     assert RefreshSession.objects.count() == 2
 
 
@@ -85,37 +69,9 @@ def test_a_worker_polls_and_a_restarted_one_goes_on(start: Start) -> None:
     due(3)
     worker.until("job completed", times=2)
     assert worker.end(signal.SIGTERM) == 0
-    assert sum(line["refreshExpired"] for line in worker.events("job completed")) == 7
+    assert sum(line["refreshExpired"] for line in worker.lines.events("job completed")) == 7
     again = start("expire_sessions", "--loop")
     assert again.until("job completed")["refreshExpired"] == 0
-
-
-@COMMANDS
-@pytest.mark.parametrize("loop", [[], ["--loop"]])
-def test_a_signal_in_a_batch_lets_that_batch_finish_and_no_other_begin(
-    command: str, loop: list[str], start: Start, until: Until, kit: Kit
-) -> None:
-    due(40)
-    sessions(40, now=PRESENT, status="Revoked", age=100 * DAY)
-    kit.audit()
-    kit.slow(SESSIONS, 0.03)
-    process = start(command, "--batch-size=10", *loop, **ALWAYS)
-    until(IN_A_BATCH)
-    assert process.end(signal.SIGTERM) == 0
-    assert process.events("job completed")[0]["outcome"] == "cancelled"
-    assert set(kit.batches()) == {10}
-    assert len(kit.batches()) < 4
-
-
-@COMMANDS
-def test_a_signal_in_a_pause_ends_it_at_once(command: str, start: Start, until: Until) -> None:
-    due(6)
-    sessions(6, now=PRESENT, status="Revoked", age=100 * DAY)
-    pauses = {"EXPIRE_SESSIONS_BATCH_PAUSE": "10m", "SESSION_RETENTION_BATCH_PAUSE": "10m"}
-    process = start(command, "--batch-size=2", "--max-run-duration=1h", **pauses)
-    until("count(*) FILTER (WHERE state = 'idle' AND query = 'COMMIT') = 1")
-    assert process.end(signal.SIGTERM) == 0
-    assert process.events("job completed")[0]["outcome"] == "cancelled"
 
 
 @COMMANDS
@@ -125,7 +81,7 @@ def test_a_pause_counts_towards_the_length_of_a_run(command: str, start: Start) 
     pauses = {"EXPIRE_SESSIONS_BATCH_PAUSE": "10m", "SESSION_RETENTION_BATCH_PAUSE": "10m"}
     process = start(command, "--batch-size=2", "--max-run-duration=500ms", **pauses)
     assert process.end() == 0
-    assert process.events("job completed")[0]["outcome"] == "deadline"
+    assert process.lines.events("job completed")[0]["outcome"] == "deadline"
 
 
 def test_a_worker_restarted_inside_its_window_runs_at_once_and_finds_nothing(start: Start) -> None:
@@ -134,43 +90,6 @@ def test_a_worker_restarted_inside_its_window_runs_at_once_and_finds_nothing(sta
         worker = start("session_retention", "--loop", **ALWAYS)
         assert worker.until("job completed")["refreshDeleted"] == deleted
         assert worker.end(signal.SIGTERM) == 0
-
-
-def test_a_second_signal_kills_and_the_open_batch_rolls_back_whole(start: Start, until: Until, kit: Kit) -> None:
-    due(20)
-    kit.slow(SESSIONS, 5)
-    process = start("expire_sessions")
-    until(IN_A_BATCH)
-    process.send_signal(signal.SIGTERM)
-    assert kill_again(process) == -signal.SIGTERM
-    terminate_others()
-    assert expired() == 0
-
-
-def kill_again(process: Process) -> int:
-    """Send SIGTERM once the first one has been handled, which /proc tells: the default action is back."""
-    status = Path(f"/proc/{process.pid}/status")
-    bit = 1 << (signal.SIGTERM - 1)
-    while int(status.read_text().partition("SigCgt:")[2].split()[0], 16) & bit:
-        pass
-    return process.end(signal.SIGTERM)
-
-
-def test_a_killed_process_loses_its_open_batch_alone_and_the_next_one_does_the_rest(
-    start: Start, until: Until, kit: Kit
-) -> None:
-    due(30)
-    kit.audit()
-    kit.slow(SESSIONS, 0.05)
-    process = start("expire_sessions", "--batch-size=10")
-    until(IN_A_BATCH)
-    assert process.end(signal.SIGKILL) == -signal.SIGKILL
-    terminate_others()
-    execute("DROP TRIGGER kit_slow ON refresh_sessions")
-    assert expired() in (0, 10, 20)
-    assert start("expire_sessions").end() == 0
-    changed = [change.row_id for change in kit.changes()]
-    assert len(changed) == len(set(changed)) == expired() == 30
 
 
 def test_between_runs_no_transaction_is_open_and_nobody_is_kept_waiting(start: Start, until: Until) -> None:
@@ -183,60 +102,6 @@ def test_between_runs_no_transaction_is_open_and_nobody_is_kept_waiting(start: S
     execute("ALTER TABLE refresh_sessions DROP COLUMN note")
     execute("RESET lock_timeout")
     assert worker.end(signal.SIGTERM) == 0
-
-
-@pytest.fixture
-def contained(start: Start) -> Callable[..., tuple[Process, str]]:
-    """Start a command as process 1 of a PID namespace, as in a container; return unshare and the pid seen from here."""
-    namespace = ("unshare", "--pid", "--fork", "--mount-proc", "--kill-child")
-    if not shutil.which("unshare") or subprocess.run([*namespace, "true"], capture_output=True).returncode:
-        pytest.skip("this user may not make a PID namespace")
-
-    def begin(*arguments: str) -> tuple[Process, str]:
-        outside = start(*arguments, before=namespace)
-        children = Path(f"/proc/{outside.pid}/task/{outside.pid}/children")
-        while not (found := children.read_text().split()):
-            pass
-        return outside, found[0]
-
-    return begin
-
-
-def kill(number: str, pid: str) -> None:
-    subprocess.run(["kill", number, pid], check=True)
-
-
-def test_as_pid_1_of_a_container_it_is_stopped_like_anywhere_else(contained: Callable[..., tuple[Process, str]]) -> None:
-    worker, inside = contained("expire_sessions", "--loop")
-    worker.until("job completed")
-    status = Path(f"/proc/{inside}/status").read_text()
-    assert status.partition("NSpid:")[2].split()[1] == "1"
-    kill("-TERM", inside)
-    assert worker.end() == 0
-    assert worker.lines[-1]["reason"] == "SIGTERM"
-
-
-def test_as_pid_1_a_second_signal_kills_though_the_kernel_spares_it_the_default(
-    contained: Callable[..., tuple[Process, str]], until: Until, kit: Kit
-) -> None:
-    due(3)
-    kit.slow(SESSIONS, 60)
-    worker, inside = contained("expire_sessions", "--loop")
-    until(IN_A_BATCH)
-    kill("-TERM", inside)
-    kill("-INT", inside)
-    assert worker.end() in (128 + signal.SIGTERM, 128 + signal.SIGINT)
-    terminate_others()
-    assert expired() == 0
-
-
-def test_as_pid_1_it_is_stopped_while_it_still_starts(contained: Callable[..., tuple[Process, str]]) -> None:
-    worker, inside = contained("expire_sessions", "--loop")
-    status = Path(f"/proc/{inside}/status")
-    while not int(status.read_text().partition("SigCgt:")[2].split()[0], 16) & 1 << signal.SIGTERM - 1:
-        pass
-    kill("-TERM", inside)
-    assert worker.end() == 128 + signal.SIGTERM
 
 
 @COMMANDS
@@ -255,10 +120,10 @@ def test_a_worker_stays_when_the_database_is_away_and_can_be_stopped(start: Star
     worker = start("expire_sessions", "--loop", "--polling-interval=20ms", DATABASE_URL=url)
     worker.until("job completed", times=4)
     assert worker.end(signal.SIGTERM) == 0
-    failed = worker.events("phase failed")
+    failed = worker.lines.events("phase failed")
     # One traceback an outage, not one a try.
     assert len([line for line in failed if "exc_info" in line]) == 1
-    assert {line["outcome"] for line in worker.events("job completed")} == {"failed"}
+    assert {line["outcome"] for line in worker.lines.events("job completed")} == {"failed"}
 
 
 def test_requests_too(start: Start) -> None:

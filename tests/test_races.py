@@ -7,14 +7,12 @@ from typing import Any
 
 import psycopg
 import pytest
-from django.db import connection, transaction
-from psycopg.pq import TransactionStatus
+from django.db import transaction
 
 from identity.sessions.lifecycle import TransitionRefused, confirm, rotate
 from identity.sessions.models import RefreshSession, SignInConfirmationRequest
-from identity.sessions.stopping import Stop
 from tests.factories import DAY, MICROSECOND, NOW, RefreshSessionFactory, RequestFactory, requests, sessions
-from tests.jobs import expire_now, retain_now
+from tests.jobs import expire_now
 from tests.kit import REQUESTS, SESSIONS, Kit, execute
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -149,51 +147,3 @@ def test_two_copies_at_once_flip_each_row_once(size: int, kit: Kit, elsewhere: E
     assert sum(copy.result().refresh + copy.result().sicr for copy in copies) == 120
     changed = [change.row_id for change in kit.changes()]
     assert len(changed) == len(set(changed)) == 120
-
-
-def test_every_batch_is_a_transaction_of_its_own_and_none_is_larger(kit: Kit) -> None:
-    sessions(11, left=-DAY)
-    requests(3, left=-DAY)
-    kit.audit()
-    expire_now(batch_size=4)
-    assert kit.batches() == [4, 4, 3, 3]
-
-
-class Watching(Stop):
-    """Note whether a transaction is open whenever the job rests."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.seen: list[tuple[TransactionStatus, float]] = []
-
-    def wait(self, seconds: float) -> bool:
-        self.seen.append((connection.connection.info.transaction_status, seconds))
-        return super().wait(0)
-
-
-@pytest.mark.parametrize("job", [expire_now, retain_now])
-def test_no_transaction_is_open_between_batches_and_no_setting_outlives_one(job: Callable[..., Any]) -> None:
-    sessions(9, left=-DAY)
-    sessions(9, status="Revoked", age=100 * DAY)
-    stop = Watching()
-    assert job(batch_size=2, stop=stop, pause=timedelta(seconds=9)).refresh == 9
-    assert {status for status, _ in stop.seen} == {TransactionStatus.IDLE}
-    assert [seconds for _, seconds in stop.seen].count(9) >= 4
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT current_setting('lock_timeout'), current_setting('statement_timeout')")
-        assert cursor.fetchone() == ("0", "0")
-
-
-@pytest.mark.parametrize(("due", "rests"), [(0, 0), (1, 1), (5, 3)])
-def test_a_rest_follows_each_batch_that_changed_rows_and_nothing_else(due: int, rests: int) -> None:
-    sessions(due, left=-DAY)
-    stop = Watching()
-    expire_now(batch_size=2, stop=stop, pause=DAY)
-    assert len(stop.seen) == rests
-
-
-def test_a_search_that_found_nothing_to_delete_is_followed_by_no_rest() -> None:
-    sessions(2, status="Revoked", age=DAY)
-    stop = Watching()
-    retain_now(stop=stop, pause=DAY)
-    assert stop.seen == []

@@ -7,13 +7,11 @@ from typing import Any
 
 import psycopg
 import pytest
-from django.db import connection
 
 from identity.sessions.models import RefreshSession, SignInConfirmationRequest
 from tests.factories import DAY, NOW, RefreshSessionFactory, chain, requests, sessions
-from tests.jobs import CUTOFF_REFRESH, expire_now, retain_now
-from tests.kit import SESSIONS, Kit
-from tests.oracle import forest, must_go
+from tests.jobs import retain_now
+from tests.kit import SESSIONS, Kit, child_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -25,16 +23,6 @@ SIZES = pytest.mark.parametrize("size", [5000, 2])
 
 def ids(model: Any = RefreshSession) -> set[Any]:
     return set(model.objects.values_list("pk", flat=True))
-
-
-def child_of(other: Connection, parent: RefreshSession) -> Any:
-    """Insert a live child on the other connection, in the transaction that is open there; return its id."""
-    columns = "user_id, status, token_hash, created_at, updated_at, expires_at, user_agent"
-    return other.execute(
-        f"INSERT INTO refresh_sessions (id, parent_session_id, {columns}) SELECT gen_random_uuid(), id, user_id, "
-        "'Active', 'a', now(), now(), now() + interval '30 days', '' FROM refresh_sessions WHERE id = %s RETURNING id",
-        [parent.pk],
-    ).fetchone()[0]
 
 
 @SIZES
@@ -94,7 +82,7 @@ def test_a_chain_locked_in_its_middle_costs_the_others_nothing(link: int, other:
 def test_a_child_not_yet_committed_keeps_its_parent_and_no_one_waits_for_it(size: int, other: Connection) -> None:
     parent = RefreshSessionFactory.create(status="Rotated", age=200 * DAY)
     sessions(9, status="Revoked", age=200 * DAY)
-    child = child_of(other, parent)
+    child = child_of(other, parent.pk)
     result = retain_now(batch_size=size)
     assert (result.refresh, result.outcome) == (9, "completed")
     other.commit()
@@ -117,7 +105,7 @@ def test_a_child_inserted_while_its_parent_is_about_to_be_deleted_costs_no_trace
     with kit.gate("BEFORE", SESSIONS):
         job = elsewhere(retain_now, batch_size=50, **PATIENT)
         until_waiting(1)
-        child = child_of(other, rows[link])
+        child = child_of(other, rows[link].pk)
         other.commit()
     result = job.result()
     assert result.outcome == "completed"
@@ -140,51 +128,6 @@ def test_a_row_that_changed_between_selection_and_delete_is_left_alone(
     assert ids() == {root.pk, middle.pk}
 
 
-@SIZES
-def test_two_copies_at_once_delete_each_row_once(size: int, kit: Kit, elsewhere: Elsewhere) -> None:
-    rows = forest(21) + forest(22)
-    going = must_go(rows, CUTOFF_REFRESH)
-    requests(50, age=40 * DAY)
-    kit.audit()
-    copies = [elsewhere(retain_now, batch_size=size, **PATIENT) for _ in range(2)]
-    deleted = sum(copy.result().refresh + copy.result().sicr for copy in copies)
-    assert {copy.result().outcome for copy in copies} == {"completed"}
-    last = retain_now()
-    assert ids() == {row.pk for row in rows} - going
-    changed = [change.row_id for change in kit.changes()]
-    assert len(changed) == len(set(changed)) == deleted + last.refresh + last.sicr == len(going) + 50
-
-
-def test_copies_of_both_jobs_beside_writers_make_no_deadlock_and_do_all_rows_once(
-    kit: Kit, elsewhere: Elsewhere, connect: Callable[[], Connection]
-) -> None:
-    live = sessions(50)
-    sessions(300, left=-DAY)
-    for _ in range(40):
-        chain(5, age=200 * DAY)
-    kit.audit()
-    writers = [connect() for _ in range(2)]
-
-    def write(other: Connection) -> None:
-        for row in live * 2:
-            child_of(other, row)
-            other.execute("UPDATE refresh_sessions SET expires_at = expires_at WHERE id = %s", [row.pk])
-            other.commit()
-
-    work = [elsewhere(write, other) for other in writers]
-    jobs = [elsewhere(expire_now, batch_size=20), elsewhere(retain_now, batch_size=20)]
-    jobs += [elsewhere(expire_now, batch_size=20), elsewhere(retain_now, batch_size=20)]
-    assert [task.exception() for task in [*work, *jobs]] == [None] * 6
-    assert {job.result().outcome for job in jobs} == {"completed"}
-    expire_now()
-    retain_now()
-    changed = [change.row_id for change in kit.changes() if change.before != change.after]
-    assert len(changed) == len(set(changed)) == 500
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()")
-        assert cursor.fetchone() == (0,)
-
-
 def test_an_old_session_that_another_refers_to_is_not_locked_for_nothing(
     kit: Kit, other: Connection, elsewhere: Elsewhere, until_waiting: Callable[[int], None]
 ) -> None:
@@ -197,16 +140,6 @@ def test_an_old_session_that_another_refers_to_is_not_locked_for_nothing(
         other.execute("SELECT FROM refresh_sessions WHERE id = %s FOR UPDATE NOWAIT", [revoked.pk])
         other.rollback()
     assert (job.result().refresh, job.result().outcome) == (3, "completed")
-
-
-def test_every_batch_is_a_transaction_of_its_own_and_none_is_larger(kit: Kit) -> None:
-    chain(7, age=200 * DAY)
-    sessions(4, status="Expired", age=150 * DAY)
-    requests(5, age=40 * DAY)
-    kit.audit()
-    retain_now(batch_size=3)
-    assert sum(kit.batches()) == 16
-    assert max(kit.batches()) <= 3
 
 
 def test_a_table_locked_elsewhere_is_an_error_of_one_phase_and_not_of_the_other(other: Connection) -> None:
