@@ -1,6 +1,7 @@
 """What goes wrong: rows that cannot be changed, locks, time limits, a lost connection, a missing table or privilege."""
 
 import re
+import time
 from datetime import timedelta
 from typing import Any
 
@@ -122,6 +123,25 @@ def test_the_time_limit_of_the_role_is_never_exceeded(kit: Kit, log: Log) -> Non
         execute("RESET statement_timeout")
     assert not RefreshSession.objects.filter(status="Active").exists()
     assert {line["exception"] for line in log.events("batch retried")} == {"OperationalError (SQLSTATE 57014)"}
+
+
+@pytest.mark.parametrize("size", [1, 10])
+def test_a_batch_that_no_run_has_time_for_fails_instead_of_ending_each_of_them_in_order(size: int, kit: Kit) -> None:
+    sessions(3, left=-DAY)
+    kit.slow(SESSIONS, 0.3)
+    limit = timedelta(milliseconds=200)
+    ended = expire_now(batch_size=size, statement_timeout=limit, deadline=time.monotonic() + 0.2)
+    assert ended.outcome == "failed"
+    assert not RefreshSession.objects.filter(status="Expired").exists()
+
+
+def test_a_lock_in_the_way_makes_the_batches_small_for_as_long_as_it_stands(other: Connection, log: Log) -> None:
+    links = chain(40)
+    other.execute("SELECT FROM refresh_sessions WHERE id = %s FOR UPDATE", [links[35].pk])
+    chain(100)
+    retain_now(batch_size=32, lock_timeout=timedelta(milliseconds=50))
+    assert log.events("batch retried")
+    assert max(line["deletedCount"] for line in log.events("batch deleted")) == 32
 
 
 @pytest.mark.parametrize("command", ["expire_sessions", "session_retention"])

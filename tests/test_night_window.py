@@ -129,3 +129,7 @@ def test_what_is_not_a_window_is_refused_in_one_sentence(value: str) -> None:
         f"SESSION_RETENTION_NIGHT_WINDOW_UTC={value!r} is refused: give HH:MM-HH:MM in UTC with different ends, "
         "such as 02:00-05:00, or 00:00-24:00 for always."
     )
+
+
+def test_only_the_whole_day_is_always() -> None:
+    assert (ALWAYS.always, LATE.always, parse_night_window("00:00-23:59").always) == (True, False, False)

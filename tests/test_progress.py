@@ -55,3 +55,8 @@ def test_a_long_run_elsewhere_writes_log_lines_alone(kit: Kit) -> None:
     ended = manage("expire_sessions", "--batch-size=3", DATABASE_URL=database_url())
     assert ended.returncode == 0
     assert all(json.loads(line) for line in ended.stderr.splitlines())
+
+
+def test_a_short_run_on_a_terminal_shows_no_bar() -> None:
+    sessions(3, now=PRESENT, left=-DAY)
+    assert " rows" not in on_a_terminal("expire_sessions")

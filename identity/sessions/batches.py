@@ -9,7 +9,7 @@ from django.db import Error
 from django.db.models import QuerySet
 
 from identity.sessions import telemetry
-from identity.sessions.failures import Kind, kind
+from identity.sessions.failures import STATEMENT_TIMEOUT, Kind, kind, sqlstate
 from identity.sessions.run import Run
 
 # Rows that one run leaves out because each fails by itself. More of them is no stray row but a fault of the schema,
@@ -39,9 +39,9 @@ class Work(Protocol):
 def work_off(run: Run, phase: str, work: Work) -> Iterator[int]:
     """Work off a set until it is finished or the run may not go on; yield the rows of each batch once it is committed.
 
-    A batch that fails is rolled back alone and tried again at half the size, and the size doubles with each success. A
-    time limit keeps the smaller size for good; a row that fails by itself is left out. Raises the error when smaller
-    batches cannot help.
+    A batch that fails is rolled back alone and tried again at half the size, and the size doubles with each success,
+    but never again to one that took too long. A row that fails by itself is left out. Raises the error when smaller
+    batches cannot help, or when there is no time left to try one and the run has done nothing yet.
     """
     size = limit = run.batch_size
     while not work.finished and run.goes_on():
@@ -49,10 +49,10 @@ def work_off(run: Run, phase: str, work: Work) -> Iterator[int]:
             with run.transaction():
                 changed = work.batch(size)
         except Error as error:
-            if size > 1 and kind(error) in (Kind.CUT, Kind.ROW):
+            if size > 1 and smaller_may_do(run, phase, error):
                 telemetry.event("batch retried", level=logging.WARNING, phase=phase, batchSize=size, error=error)
                 size //= 2
-                limit = size if kind(error) is Kind.CUT else limit
+                limit = size if sqlstate(error) == STATEMENT_TIMEOUT else limit
             else:
                 _leave_out(run, phase, work, error)
         else:
@@ -60,6 +60,13 @@ def work_off(run: Run, phase: str, work: Work) -> Iterator[int]:
             run.count(phase, changed)
             size = min(2 * size, limit)
             yield changed
+
+
+def smaller_may_do(run: Run, phase: str, error: Error) -> bool:
+    """Tell whether a batch that failed with this error may be tried again in smaller pieces."""
+    # A batch that outlasts every run would otherwise end each of them in order, and the backlog would only grow.
+    in_vain = sqlstate(error) == STATEMENT_TIMEOUT and run.time_is_up and not run.changed[phase]
+    return kind(error) in (Kind.CUT, Kind.ROW) and not in_vain
 
 
 def _leave_out(run: Run, phase: str, work: Work, error: Error) -> None:
@@ -103,7 +110,7 @@ class Windows:
         self._start = self._after
 
     def first(self) -> UUID | None:
-        pks = self._ahead().select_for_update(skip_locked=True).values_list("pk", flat=True)
+        pks = self._ahead().select_for_update(skip_locked=True, no_key=True).values_list("pk", flat=True)
         first: UUID | None = pks.first()
         return first
 

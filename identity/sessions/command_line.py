@@ -1,9 +1,10 @@
 """What the two commands share: flags, refusals, a dry run, one run, and the words at the end."""
 
 import sys
+import time
 from argparse import ArgumentParser
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from django.conf import settings
@@ -76,8 +77,8 @@ def _refuse_combinations(*, loop: bool, dry_run: bool, database: str, metrics_po
 
 
 def _once(job: Job, options: Options, *, alias: str, stop: Stop) -> str:
-    with _progress(job.name) as bar:
-        report = perform(job, options, alias=alias, stop=stop, progress=bar.update)
+    with _progress(job.name) as advance:
+        report = perform(job, options, alias=alias, stop=stop, progress=advance)
     exposition.leave(job.name, job.metrics)
     summary = _summary(job, report)
     if report.outcome is Outcome.FAILED:
@@ -87,16 +88,26 @@ def _once(job: Job, options: Options, *, alias: str, stop: Stop) -> str:
 
 
 @contextmanager
-def _progress(name: str) -> Iterator["tqdm[Any]"]:
+def _progress(name: str) -> Iterator[Callable[[int], None]]:
     """Show a bar on a terminal, once a run has lasted a second; log lines then pass above it."""
     # There is no stderr at all where a caller has closed it.
     terminal = sys.stderr is not None and sys.stderr.isatty()
-    with tqdm(desc=name, unit=" rows", delay=1, disable=not terminal, file=sys.stderr) as bar:
-        if bar.disable:
-            yield bar
-        else:
-            with logging_redirect_tqdm():
-                yield bar
+    started = time.monotonic()
+    with ExitStack() as shown:
+        bar: tqdm[Any] | None = None
+        done = 0
+
+        def advance(rows: int) -> None:
+            nonlocal bar, done
+            done += rows
+            if bar is not None:
+                bar.update(rows)
+            # Only now: the redirection of the log redraws a bar after each line, however young it is.
+            elif terminal and time.monotonic() - started > 1:
+                bar = shown.enter_context(tqdm(desc=name, unit=" rows", initial=done, file=sys.stderr))
+                shown.enter_context(logging_redirect_tqdm())
+
+        yield advance
 
 
 def _summary(job: Job, report: Report) -> str:

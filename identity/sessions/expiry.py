@@ -11,8 +11,7 @@ from django.db.models import QuerySet
 
 from identity.sessions import backlog, telemetry
 from identity.sessions.backlog import Backlog
-from identity.sessions.batches import Windows, work_off
-from identity.sessions.failures import Kind, kind
+from identity.sessions.batches import Windows, smaller_may_do, work_off
 from identity.sessions.lookups import addressed
 from identity.sessions.models import RefreshSession, RefreshSessionStatus, SignInConfirmationRequest
 from identity.sessions.run import Run
@@ -57,7 +56,7 @@ def _flip_all(run: Run, phase: str, due: QuerySet[Any]) -> bool:
                 return False
             changed = due.update(status=EXPIRED)
     except Error as error:
-        if kind(error) not in (Kind.CUT, Kind.ROW):
+        if not smaller_may_do(run, phase, error):
             raise
         telemetry.event("batch retried", level=logging.WARNING, phase=phase, batchSize=run.batch_size, error=error)
         return False

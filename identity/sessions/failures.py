@@ -17,7 +17,8 @@ class Kind(Enum):
     ROW = auto()  # a constraint, a trigger: some row of the batch is the cause
 
 
-_CUT = {"55P03", "57014", "40P01", "40001"}  # lock timeout, statement timeout, deadlock, serialization
+STATEMENT_TIMEOUT = "57014"
+_CUT = {STATEMENT_TIMEOUT, "55P03", "40P01", "40001"}  # and lock timeout, deadlock, serialization
 _HOPELESS_CLASSES = {"0A", "28", "3D", "3F", "42", "53", "54", "55", "58", "XX"}
 
 
@@ -77,7 +78,5 @@ def explain(error: Error, *, table: str) -> str:
     if kind(error) is Kind.OUTAGE:
         return f"The database was not reached or the connection was lost: {_reason(error)} ({describe(error)})."
     if kind(error) is Kind.CUT:
-        return (
-            f"A batch of one row of {name} did not end in time ({describe(error)}): look for locks and slow triggers."
-        )
+        return f"A batch of {name} did not end in time ({describe(error)}): look for locks and slow triggers."
     return f"Rows of {name} could not be changed ({describe(error)}): see docs/runbook.md."

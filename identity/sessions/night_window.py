@@ -21,6 +21,11 @@ class NightWindow:
     def length(self) -> timedelta:
         return timedelta(minutes=(self.closes - self.opens) % _DAY or _DAY)
 
+    @property
+    def always(self) -> bool:
+        """Tell whether it is the whole day: there is no opening to wait for, and no end."""
+        return self.length == timedelta(days=1)
+
     def opening(self, moment: datetime) -> datetime:
         """Return the last opening at or before the moment."""
         midnight = moment.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
@@ -28,7 +33,7 @@ class NightWindow:
         return opening if opening <= moment else opening - timedelta(days=1)
 
     def closing(self, moment: datetime) -> datetime:
-        """Return the end of the window that opened last. Back to back windows (24 hours) end with each day."""
+        """Return the end of the window that opened last."""
         return self.opening(moment) + self.length
 
     def contains(self, moment: datetime) -> bool:

