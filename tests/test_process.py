@@ -185,8 +185,11 @@ def test_between_runs_no_transaction_is_open_and_nobody_is_kept_waiting(start: S
     assert worker.end(signal.SIGTERM) == 0
 
 
+Contained = Callable[..., tuple[Process, str]]
+
+
 @pytest.fixture
-def contained(start: Start) -> Callable[..., tuple[Process, str]]:
+def contained(start: Start) -> Contained:
     """Start a command as process 1 of a PID namespace, as in a container; return unshare and the pid seen from here."""
     namespace = ("unshare", "--pid", "--fork", "--mount-proc", "--kill-child")
     if not shutil.which("unshare") or subprocess.run([*namespace, "true"], capture_output=True).returncode:
@@ -206,7 +209,7 @@ def kill(number: str, pid: str) -> None:
     subprocess.run(["kill", number, pid], check=True)
 
 
-def test_as_pid_1_of_a_container_it_is_stopped_like_anywhere_else(contained: Callable[..., tuple[Process, str]]) -> None:
+def test_as_pid_1_of_a_container_it_is_stopped_like_anywhere_else(contained: Contained) -> None:
     worker, inside = contained("expire_sessions", "--loop")
     worker.until("job completed")
     status = Path(f"/proc/{inside}/status").read_text()
@@ -217,7 +220,7 @@ def test_as_pid_1_of_a_container_it_is_stopped_like_anywhere_else(contained: Cal
 
 
 def test_as_pid_1_a_second_signal_kills_though_the_kernel_spares_it_the_default(
-    contained: Callable[..., tuple[Process, str]], until: Until, kit: Kit
+    contained: Contained, until: Until, kit: Kit
 ) -> None:
     due(3)
     kit.slow(SESSIONS, 60)
@@ -230,7 +233,7 @@ def test_as_pid_1_a_second_signal_kills_though_the_kernel_spares_it_the_default(
     assert expired() == 0
 
 
-def test_as_pid_1_it_is_stopped_while_it_still_starts(contained: Callable[..., tuple[Process, str]]) -> None:
+def test_as_pid_1_it_is_stopped_while_it_still_starts(contained: Contained) -> None:
     worker, inside = contained("expire_sessions", "--loop")
     status = Path(f"/proc/{inside}/status")
     while not int(status.read_text().partition("SigCgt:")[2].split()[0], 16) & 1 << signal.SIGTERM - 1:
