@@ -56,3 +56,9 @@ def test_a_signal_at_any_moment_of_a_wait_ends_it() -> None:
             sender.start()
             assert stop.wait(FOREVER)
             sender.join()
+
+
+def test_a_signal_that_the_wait_itself_has_not_seen_ends_it_all_the_same() -> None:
+    stop = Stop()
+    threading.Timer(0.05, setattr, (stop, "reason", "SIGTERM")).start()  # and no bell rings
+    assert stop.wait(FOREVER)

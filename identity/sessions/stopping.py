@@ -3,9 +3,14 @@
 import os
 import queue
 import signal
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
+
+# A signal that comes in the instant before the wait begins is not seen by it: Python runs handlers between its own
+# instructions only. So a wait is a chain of short ones.
+_LONGEST_DEAF = 0.25
 
 
 class Stop:
@@ -29,9 +34,10 @@ class Stop:
 
     def wait(self, seconds: float) -> bool:
         """Wait up to so many seconds; return True at once when a stop is or becomes requested."""
-        if not self.requested and seconds > 0:
+        end = time.monotonic() + seconds
+        while not self.requested and (left := end - time.monotonic()) > 0:
             with suppress(queue.Empty):
-                self._bell.get(timeout=seconds)
+                self._bell.get(timeout=min(left, _LONGEST_DEAF))
         return self.requested
 
 
