@@ -29,7 +29,6 @@ ROWS = """
            moment, moment, now + (20 - g) * interval '1 second', repeat('Mozilla/5.0 ', 6)
     FROM (SELECT %s::timestamptz AS now) clock, generate_series(1, 20000) g,
          LATERAL (SELECT now - g * interval '2.4 minutes' AS moment) age;
-    ANALYZE refresh_sessions, sign_in_confirmation_requests
 """
 # Fewer than are due or old of any kind, so that the jobs work in chunks.
 SIZES = {expire_now: 15, retain_now: 400}
@@ -38,6 +37,7 @@ SIZES = {expire_now: 15, retain_now: 400}
 @pytest.fixture
 def realistic(db: None) -> None:
     execute(ROWS, NOW, NOW)
+    execute("ANALYZE refresh_sessions, sign_in_confirmation_requests")
 
 
 def batch_plans(job: Any, verbs: tuple[str, ...], table: str) -> dict[str, Node]:
@@ -61,6 +61,16 @@ def test_each_batch_uses_its_index_and_never_reads_the_whole_table(job, table, i
     for sql, plan in found.items():
         assert index in indexes(plan), sql
         assert not [node for node in on_table(plan, table) if node["Node Type"] == "Seq Scan"], sql
+
+
+@pytest.mark.parametrize(("job", "table"), [(expire_now, SESSIONS), (expire_now, REQUESTS), (retain_now, REQUESTS)])
+def test_rows_are_found_by_their_addresses_even_where_nothing_is_known_of_the_table(job, table, db: None) -> None:
+    execute(ROWS, NOW, NOW)
+    found = batch_plans(job, ("UPDATE", "DELETE"), table)
+    assert found
+    for sql, plan in found.items():
+        by_address = [node for node in on_table(plan, table) if node["Node Type"] == "Tid Scan"]
+        assert by_address or "SKIP LOCKED" not in sql, sql
 
 
 def test_deleting_chains_starts_from_the_index_on_tips(realistic: None) -> None:

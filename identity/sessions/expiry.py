@@ -12,7 +12,7 @@ from django.db.models import QuerySet
 from identity.sessions import backlog, telemetry
 from identity.sessions.backlog import Backlog
 from identity.sessions.batches import Windows, smaller_may_do, work_off
-from identity.sessions.lookups import addressed
+from identity.sessions.lookups import picked
 from identity.sessions.models import RefreshSession, RefreshSessionStatus, SignInConfirmationRequest
 from identity.sessions.run import Run
 
@@ -71,4 +71,4 @@ def flip(window: QuerySet[Any], size: int) -> int:
     plain FOR UPDATE would make the insert of a child wait.
     """
     chunk = window.select_for_update(skip_locked=True, no_key=True)[:size]
-    return window.order_by().filter(addressed(chunk)).update(status=EXPIRED)
+    return picked(window, chunk).update(status=EXPIRED)

@@ -23,7 +23,7 @@ from identity.sessions import backlog, telemetry
 from identity.sessions.backlog import Backlog, Overdue, overdue
 from identity.sessions.batches import Windows, Work, work_off
 from identity.sessions.chains import Chains
-from identity.sessions.lookups import addressed
+from identity.sessions.lookups import picked
 from identity.sessions.models import RefreshSession, RefreshSessionQuerySet, SignInConfirmationRequest
 from identity.sessions.run import Run
 
@@ -54,7 +54,7 @@ def delete(window: QuerySet[Any], size: int) -> int:
     Not QuerySet.delete(): that sends signals, and with a listener it would load every row first.
     """
     chunk = window.select_for_update(skip_locked=True)[:size]
-    return window.order_by().filter(addressed(chunk))._raw_delete(window.db)
+    return picked(window, chunk)._raw_delete(window.db)
 
 
 def _delete_sessions(run: Run, sessions: RefreshSessionQuerySet, cutoff: datetime) -> bool:
