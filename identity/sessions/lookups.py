@@ -76,8 +76,11 @@ def picked(rows: QuerySet[Any], chunk: QuerySet[Any]) -> QuerySet[Any]:
     return found
 
 
-def addressed(addresses: QuerySet[Any] | list[str]) -> AnyOf:
-    """Return the condition that a row has one of the addresses, or is one of the rows that a locking subquery picks."""
+def addressed(addresses: QuerySet[Any] | str) -> AnyOf:
+    """Return the condition that a row is one of those that a locking subquery picks, or has an address of the array.
+
+    The array is text, as PostgreSQL writes it: it comes from there, and thousands of values need not be taken apart.
+    """
     if isinstance(addresses, QuerySet):
         return AnyOf(RowAddress(), ArraySubquery(addresses.values_list(RowAddress())))
     return AnyOf(RowAddress(), addresses)
