@@ -3,7 +3,7 @@
 import argparse
 import time
 
-from benchmarks import chains, copies, expiry, idle, memory, online, retention
+from benchmarks import chains, copies, expiry, idle, memory, online, pace, page, peers, retention
 from benchmarks.pairs import say
 from benchmarks.report import HEADINGS, Results, aligned
 from benchmarks.server import serving
@@ -17,6 +17,8 @@ GROUPS = {
     "memory": memory.measure,
     "copies": copies.measure,
     "online": online.measure,
+    "peers": peers.measure,
+    "pace": pace.measure,
 }
 
 
@@ -24,13 +26,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Measure both jobs against the limits of PostgreSQL and their peers.")
     parser.add_argument("--size", choices=SIZES, default="short")
     parser.add_argument("--only", choices=GROUPS, nargs="+", default=list(GROUPS), help="groups to measure")
+    parser.add_argument("--record", action="store_true", help="write the results into docs/benchmarks.md")
     flags = parser.parse_args()
-    results = Results()
+    size, results, began = SIZES[flags.size], Results(), time.monotonic()
     with serving() as server:
         for name in flags.only:
             started = time.monotonic()
-            GROUPS[name](server, SIZES[flags.size], results)
+            GROUPS[name](server, size, results)
             say(f"{name}: {time.monotonic() - started:.0f} s")
+        if flags.record:
+            page.write(results, server=server, size=size, seconds=time.monotonic() - began)
     print(aligned(HEADINGS, [row.cells() for row in results.rows]))
     for table in results.tables:
         print(f"\n{table.title}\n\n{aligned(table.headings, table.lines)}")

@@ -1,4 +1,4 @@
-"""Retention of rotation chains against the naive loop, leaf layer by leaf layer, and against a delete that knows all ids."""
+"""Retention of rotation chains against the naive loop, layer by layer of leaves, and a delete that knows all ids."""
 
 import time
 

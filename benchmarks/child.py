@@ -32,10 +32,11 @@ def main(name: str, times: int, wait: bool) -> None:
 
 
 def one_run(job: Any, options: Any) -> dict[str, Any]:
-    """Perform one run; return seconds, rows, when each batch ended, seconds by statement, and peak memory in MB."""
+    """Perform one run; return its times, rows, when each batch ended, seconds by statement, and peak memory in MB."""
     from identity.sessions.performing import perform
     from identity.sessions.stopping import Stop
 
+    began = time.time()
     batches: list[tuple[float, int]] = []
     spent: defaultdict[str, float] = defaultdict(float)
     started = time.perf_counter()
@@ -57,6 +58,7 @@ def one_run(job: Any, options: Any) -> dict[str, Any]:
             progress=lambda rows: batches.append((time.perf_counter() - started, rows)),
         )
     return {
+        "began": began,
         "seconds": report.seconds,
         "changed": report.changed,
         "left": report.backlog.remaining,

@@ -75,6 +75,10 @@ def live_sessions(count: int) -> Fill:
     return sessions("live", count, tip="Active", youngest="1 h", oldest="28 d")
 
 
+def revoked_sessions(count: int) -> Fill:
+    return sessions("old", count, tip="Revoked", youngest="91 d", oldest="100 d")
+
+
 def old_requests(count: int) -> Fill:
     return requests("old", count, status="Confirmed", youngest="31 d", oldest="40 d")
 
@@ -93,7 +97,9 @@ def chains(count: int, *, longest: int) -> Fill:
     """Fill in chains, half of them dead from end to end, half old as well but kept by a live tip."""
     return all_of(
         sessions("dead", count // 2, tip="Revoked", youngest="91 d", oldest="200 d", links=(1, longest)),
-        sessions("kept", count - count // 2, tip="Active", youngest="1 d", oldest="9 d", links=(1, longest), step="40 d"),
+        sessions(
+            "kept", count - count // 2, tip="Active", youngest="1 d", oldest="9 d", links=(1, longest), step="40 d"
+        ),
     )
 
 

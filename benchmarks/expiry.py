@@ -1,14 +1,14 @@
 """Expiry against the limit, one update over everything; then with an old snapshot about, and without statistics."""
 
 import time
-from contextlib import contextmanager
 from collections.abc import Iterator
+from contextlib import contextmanager
 from statistics import mean
 
 from benchmarks import data
-from benchmarks.pairs import Pairs, in_turn, say, spread
+from benchmarks.pairs import Pairs, in_turn, spread
 from benchmarks.performing import Performed, perform
-from benchmarks.report import Goal, Results, Row, short
+from benchmarks.report import Curves, Goal, Results, Row, short
 from benchmarks.server import Connection, Server
 from benchmarks.sizes import Size
 
@@ -20,7 +20,7 @@ def measure(server: Server, size: Size, results: Results) -> None:
     due = server.fill("due", data.due_sessions(size.rows))
     server.fill("unknown", unwatched(size.rows), statistics=False)
     results.rows.append(against_raw(server, size, due))
-    results.rows.extend(with_old_snapshot(server, size, due))
+    results.rows.extend(with_old_snapshot(server, size, due, results))
     results.rows.append(without_statistics(server, size, due))
 
 
@@ -40,22 +40,26 @@ def against_raw(server: Server, size: Size, due: str) -> Row:
     )
 
 
-def with_old_snapshot(server: Server, size: Size, due: str) -> list[Row]:
-    slower: list[float] = []
+def with_old_snapshot(server: Server, size: Size, due: str, results: Results) -> list[Row]:
+    runs: dict[str, list[Performed]] = {"beside an old snapshot": [], "without": []}
 
     def beside_a_snapshot() -> float:
         server.clone(due)
         with old_snapshot(server):
-            (found,) = perform(server, "expire_sessions", rows=size.rows)
-        slower.append(last_by_first_tenth(found))
-        return found.rate
+            runs["beside an old snapshot"] += perform(server, "expire_sessions", rows=size.rows)
+        return runs["beside an old snapshot"][-1].rate
+
+    def alone() -> float:
+        runs["without"].append(expire(server, size, due))
+        return runs["without"][-1].rate
 
     found = in_turn(
         "expire beside an old snapshot",
         pairs=size.pairs,
         ours=beside_a_snapshot,
-        other=lambda: expire(server, size, due).rate,
+        other=alone,
     )
+    results.curves.append(batch_times({name: found[-1] for name, found in runs.items()}))
     return [
         Row(
             what="the same with an old snapshot open elsewhere",
@@ -67,7 +71,7 @@ def with_old_snapshot(server: Server, size: Size, due: str) -> list[Row]:
         Row(
             what="the last tenth of the batches of that run",
             against="the first tenth: seconds",
-            seen=spread(*slower),
+            seen=spread(*map(last_by_first_tenth, runs["beside an old snapshot"])),
             goal=Goal(at_most=1.3),
         ),
     ]
@@ -114,10 +118,27 @@ def old_snapshot(server: Server) -> Iterator[None]:
 
 def last_by_first_tenth(found: Performed) -> float:
     """Return the seconds a batch took in the last tenth of them by those in the first; the very first is a warm-up."""
-    ends = [end for end, _ in found.batches]
-    each = [after - before for before, after in zip(ends, ends[1:], strict=False)]
+    each = lengths(found)
     tenth = max(1, len(each) // 10)
     return mean(each[-tenth:]) / mean(each[:tenth])
+
+
+def lengths(found: Performed) -> list[float]:
+    """Return the seconds from the end of each batch to that of the next."""
+    ends = [end for end, _ in found.batches]
+    return [after - before for before, after in zip(ends, ends[1:], strict=False)]
+
+
+def batch_times(runs: dict[str, Performed]) -> Curves:
+    """Show the time of each batch, averaged over a fiftieth of the run."""
+    lines = {}
+    for name, found in runs.items():
+        each = lengths(found)
+        step = max(1, len(each) // 50)
+        lines[name] = [(start, 1000 * mean(each[start : start + step])) for start in range(0, len(each), step)]
+    return Curves(
+        name="batches", caption="Time of a batch of 5000 over one run", x="batch", y="milliseconds", lines=lines
+    )
 
 
 def unwatched(rows: int) -> data.Fill:

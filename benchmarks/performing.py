@@ -17,8 +17,9 @@ PATIENT = {"EXPIRE_SESSIONS_MAX_RUN_DURATION": "6h", "SESSION_RETENTION_MAX_RUN_
 
 @dataclass(frozen=True, kw_only=True)
 class Performed:
-    """What one run was like; `batches` holds when each ended, in seconds, and its rows; memory in MB."""
+    """What one run was like: `began` is Unix time, `batches` holds when each ended, and its rows; memory in MB."""
 
+    began: float
     seconds: float
     changed: dict[str, int]
     left: int | None

