@@ -98,7 +98,7 @@ def chains(count: int, *, longest: int) -> Fill:
     return all_of(
         sessions("dead", count // 2, tip="Revoked", youngest="91 d", oldest="200 d", links=(1, longest)),
         sessions(
-            "kept", count - count // 2, tip="Active", youngest="1 d", oldest="9 d", links=(1, longest), step="40 d"
+            "kept", count - count // 2, tip="Active", youngest="1 d", oldest="9 d", links=(1, longest), step="5 w"
         ),
     )
 

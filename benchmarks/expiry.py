@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from statistics import mean
 
 from benchmarks import data
@@ -126,7 +127,7 @@ def last_by_first_tenth(found: Performed) -> float:
 def lengths(found: Performed) -> list[float]:
     """Return the seconds from the end of each batch to that of the next."""
     ends = [end for end, _ in found.batches]
-    return [after - before for before, after in zip(ends, ends[1:], strict=False)]
+    return [after - before for before, after in pairwise(ends)]
 
 
 def batch_times(runs: dict[str, Performed]) -> Curves:

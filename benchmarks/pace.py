@@ -1,4 +1,4 @@
-"""What a pause between batches buys: rows, WAL and the lag of a replica by BATCH_PAUSE, and what sign-ins feel of it."""
+"""What a pause between batches buys: rows, WAL and the lag of a replica by BATCH_PAUSE, and what sign-ins feel."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

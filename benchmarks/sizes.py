@@ -1,4 +1,4 @@
-"""How much is measured: `full` is what docs/benchmarks.md records, `short` fits into a break, `tiny` only proves it runs."""
+"""How much is measured: `full` is what docs/benchmarks.md records, `short` fits into a break, `tiny` shows it runs."""
 
 from dataclasses import dataclass
 
