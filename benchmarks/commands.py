@@ -30,7 +30,7 @@ def inserted(statement: str) -> Callable[[int], Fill]:
     def rows(count: int) -> Fill:
         def fill(connection: Connection) -> None:
             source = sql.SQL(" FROM generate_series(1, {}) AS n").format(count)
-            connection.execute(sql.Composed([sql.SQL(statement), source]))  # type: ignore[arg-type]
+            connection.execute(sql.Composed([sql.SQL(statement), source]))
 
         return fill
 

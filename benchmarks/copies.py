@@ -1,5 +1,7 @@
 """Several copies of a job at once on one backlog: no slower than one, and no row done twice."""
 
+from functools import partial
+
 from benchmarks import data
 from benchmarks.pairs import in_turn
 from benchmarks.performing import together
@@ -21,10 +23,8 @@ def measure(server: Server, size: Size, results: Results) -> None:
             found = in_turn(
                 f"{name}, {copies} copies",
                 pairs=size.pairs,
-                ours=lambda job=job, copies=copies, template=template, counter=counter: seconds(
-                    server, job, copies, template, counter
-                ),
-                other=lambda job=job, template=template, counter=counter: seconds(server, job, 1, template, counter),
+                ours=partial(seconds, server, job, copies, template, counter),
+                other=partial(seconds, server, job, 1, template, counter),
             )
             results.rows.append(
                 Row(

@@ -10,7 +10,7 @@ from benchmarks import data
 from benchmarks.pairs import Pairs, in_turn, spread
 from benchmarks.performing import Performed, perform
 from benchmarks.report import Curves, Goal, Results, Row, short
-from benchmarks.server import Connection, Server
+from benchmarks.server import Connection, Fill, Server
 from benchmarks.sizes import Size
 
 RAW = "UPDATE refresh_sessions SET status = 'Expired' WHERE status = 'Active' AND expires_at <= now()"
@@ -132,7 +132,7 @@ def lengths(found: Performed) -> list[float]:
 
 def batch_times(runs: dict[str, Performed]) -> Curves:
     """Show the time of each batch, averaged over a fiftieth of the run."""
-    lines = {}
+    lines: dict[str, list[tuple[float, float]]] = {}
     for name, found in runs.items():
         each = lengths(found)
         step = max(1, len(each) // 50)
@@ -142,7 +142,7 @@ def batch_times(runs: dict[str, Performed]) -> Curves:
     )
 
 
-def unwatched(rows: int) -> data.Fill:
+def unwatched(rows: int) -> Fill:
     def fill(connection: Connection) -> None:
         connection.execute(AUTOVACUUM_OFF)
         data.due_sessions(rows)(connection)

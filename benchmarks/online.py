@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from benchmarks import data, expiry
 from benchmarks.pairs import say, spread
-from benchmarks.performing import perform
+from benchmarks.performing import NOTHING, Variables, perform
 from benchmarks.report import Curves, Goal, Results, Row, Table, short
 from benchmarks.server import Server
 from benchmarks.sizes import Size
@@ -75,8 +75,8 @@ def share(size: Size) -> int:
     return max(2_000, size.rows // 20)
 
 
-def drained(server: Server, job: str, **options: str) -> Moments:
-    (found,) = perform(server, job, PGAPPNAME=JOB, **options)
+def drained(server: Server, job: str, options: Variables = NOTHING) -> Moments:
+    (found,) = perform(server, job, options={"PGAPPNAME": JOB, **options})
     return found.began, found.began + found.seconds
 
 

@@ -31,7 +31,7 @@ def measure(server: Server, size: Size, results: Results) -> None:
             with replicating(server):
                 paces = {pause: paced(server, job, template, pause) for pause in size.pauses_ms}
         idle = online.stretch(server, size, template, lambda: online.rest(size.online_seconds))
-        lines = [("nothing runs", "", "", "", f"{short(idle.p99)} ms", "1")]
+        lines: list[tuple[str, ...]] = [("nothing runs", "", "", "", f"{short(idle.p99)} ms", "1")]
         for pause in size.pauses_ms:
             say(f"pace: {job}, {pause} ms, with traffic")
             drain = draining(server, job, pause)
@@ -48,7 +48,7 @@ def measure(server: Server, size: Size, results: Results) -> None:
 
 
 def draining(server: Server, job: str, pause: int) -> Callable[[], online.Moments]:
-    return lambda: online.drained(server, job, **paused(job, pause))
+    return lambda: online.drained(server, job, paused(job, pause))
 
 
 def paused(job: str, milliseconds: int) -> dict[str, str]:
@@ -62,7 +62,7 @@ def paced(server: Server, job: str, template: str, pause: int) -> Pace:
     caught_up(server)
     before = written(server)
     with lagging(server) as behind:
-        (found,) = perform(server, job, **paused(job, pause))
+        (found,) = perform(server, job, options=paused(job, pause))
         wal = written(server) - before
         caught_up(server)
     return Pace(

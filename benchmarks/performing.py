@@ -4,7 +4,7 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import IO, Any
@@ -13,6 +13,9 @@ from benchmarks.server import COPY, ROOT, Server
 
 # Nothing is to be cut short; in all else the defaults are measured.
 PATIENT = {"EXPIRE_SESSIONS_MAX_RUN_DURATION": "6h", "SESSION_RETENTION_MAX_RUN_DURATION": "6h"}
+
+Variables = Mapping[str, str]
+NOTHING: Variables = {}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +47,13 @@ class Performed:
 
 
 def perform(
-    server: Server, job: str, *, database: str = COPY, rows: int | None = None, times: int = 1, **options: str
+    server: Server,
+    job: str,
+    *,
+    database: str = COPY,
+    rows: int | None = None,
+    times: int = 1,
+    options: Variables = NOTHING,
 ) -> list[Performed]:
     """Perform runs one after the other; refuse a result that did not change the rows it should."""
     with _started(server, job, database, times, options) as process:
@@ -54,9 +63,9 @@ def perform(
     return found
 
 
-def together(server: Server, job: str, *, copies: int, **options: str) -> tuple[float, list[Performed]]:
+def together(server: Server, job: str, *, copies: int) -> tuple[float, list[Performed]]:
     """Perform a run in several processes that start at once; return the seconds until the last ended, and each run."""
-    with contextmanager(_many)(server, job, copies, options) as processes:
+    with contextmanager(_many)(server, job, copies) as processes:
         for process in processes:
             _pipe(process.stdout).readline()
         started = time.perf_counter()
@@ -67,8 +76,8 @@ def together(server: Server, job: str, *, copies: int, **options: str) -> tuple[
         return time.perf_counter() - started, found
 
 
-def _many(server: Server, job: str, copies: int, options: dict[str, str]) -> Iterator[list["subprocess.Popen[str]"]]:
-    started = [_started(server, job, COPY, 1, options, "--wait") for _ in range(copies)]
+def _many(server: Server, job: str, copies: int) -> Iterator[list["subprocess.Popen[str]"]]:
+    started = [_started(server, job, COPY, 1, NOTHING, "--wait") for _ in range(copies)]
     try:
         yield started
     finally:
@@ -77,7 +86,7 @@ def _many(server: Server, job: str, copies: int, options: dict[str, str]) -> Ite
 
 
 def _started(
-    server: Server, job: str, database: str, times: int, options: dict[str, str], *flags: str
+    server: Server, job: str, database: str, times: int, options: Variables, *flags: str
 ) -> "subprocess.Popen[str]":
     return subprocess.Popen(
         [sys.executable, "-m", "benchmarks.child", job, str(times), *flags],
@@ -93,7 +102,7 @@ def _started(
 def _finished(process: "subprocess.Popen[str]") -> list[Performed]:
     lines: list[dict[str, Any]] = [json.loads(line) for line in _pipe(process.stdout)]
     if process.wait() or not lines:
-        raise RuntimeError(f"{process.args} ended with {process.returncode}")
+        raise RuntimeError(f"A run ended with exit code {process.returncode}: {process.args!r}")
     return [Performed(**line) for line in lines]
 
 

@@ -1,6 +1,7 @@
 """Retention of confirmation requests against raw delete loops in SQL, by id and by address."""
 
 import time
+from functools import partial
 
 from benchmarks import data
 from benchmarks.expiry import rates
@@ -25,7 +26,7 @@ def measure(server: Server, size: Size, results: Results) -> None:
             f"delete requests, raw by {name}",
             pairs=size.pairs,
             ours=lambda: delete(server, size, old),
-            other=lambda column=column: raw_rate(server, old, RAW.format(column=column)),
+            other=partial(raw_rate, server, old, RAW.format(column=column)),
         )
         results.rows.append(
             Row(
