@@ -3,7 +3,7 @@
 import argparse
 import time
 
-from benchmarks import chains, copies, expiry, idle, memory, online, pace, page, peers, retention
+from benchmarks import chains, copies, expiry, idle, memory, online, pace, peers, retention
 from benchmarks.pairs import say
 from benchmarks.report import HEADINGS, Results, aligned
 from benchmarks.server import serving
@@ -35,6 +35,8 @@ def main() -> None:
             GROUPS[name](server, size, results)
             say(f"{name}: {time.monotonic() - started:.0f} s")
         if flags.record:
+            from benchmarks import page  # it draws, and nothing else needs the package for that
+
             page.write(results, server=server, size=size, seconds=time.monotonic() - began)
     print(aligned(HEADINGS, [row.cells() for row in results.rows]))
     for table in results.tables:
