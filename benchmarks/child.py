@@ -5,7 +5,6 @@ deployment: the start of Python and Django is not measured, everything behind it
 """
 
 import json
-import resource
 import sys
 import time
 from collections import defaultdict
@@ -14,6 +13,8 @@ from typing import Any
 
 import django
 from django.db import connections
+
+from benchmarks.watch import peak_memory
 
 
 def main(name: str, times: int, wait: bool) -> None:
@@ -67,7 +68,7 @@ def one_run(job: Any, options: Any) -> dict[str, Any]:
         "batches": batches,
         "statements": spent,
         "processor": time.process_time() - processor,
-        "memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        "memory": peak_memory("self"),
     }
 
 

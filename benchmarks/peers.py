@@ -3,7 +3,6 @@
 Here whole commands are measured, the way cron runs them; the time that each takes on empty tables is taken off.
 """
 
-import os
 import subprocess
 import sys
 import tempfile
@@ -17,7 +16,7 @@ from benchmarks.report import Results, Row, Table, short
 from benchmarks.server import COPY, ROOT, Server
 from benchmarks.sizes import Size
 from benchmarks.traffic import flowing
-from benchmarks.watch import watching
+from benchmarks.watch import EVERY_SECONDS, peak_memory, watching
 
 JOB = "job"
 
@@ -93,8 +92,10 @@ def command(server: Server, each: Compared) -> tuple[float, float]:
         [sys.executable, "-m", "django", each.command], cwd=ROOT, env=environment,
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
-    _, status, used = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
+    memory: float = 0
+    while process.poll() is None:
+        memory = max(memory, peak_memory(process.pid))
+        time.sleep(EVERY_SECONDS)
     if process.returncode:
         raise RuntimeError(f"{each.command} ended with {process.returncode}")
-    return time.perf_counter() - started, used.ru_maxrss / 1024
+    return time.perf_counter() - started, memory
