@@ -1,11 +1,15 @@
 # Everything runs in .venv, made on demand from requirements/dev.txt and made anew when that file changes.
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help demo admin screenshots test lint format types lock clean
+.PHONY: help demo admin screenshots test bench lint format types lock clean
 
 PYTHON := .venv/bin/python
 # The file that says "complete" carries the checksum: a changed list of packages asks for one that is not there.
 INSTALLED := .venv/installed-$(shell cksum < requirements/dev.txt | cut -d ' ' -f 1)
+# The benchmarks have packages of their own, which nothing else needs: those that they compare with, and for the plots.
+BENCH_PYTHON := .venv-bench/bin/python
+BENCH_INSTALLED := .venv-bench/installed-$(shell cksum < requirements/bench.txt | cut -d ' ' -f 1)
+SIZE := short
 # What to hand to pytest: make test ARGS="-k chains -n 0"
 ARGS :=
 
@@ -23,6 +27,9 @@ screenshots: $(INSTALLED) ## Take the pictures of the admin in docs/images anew,
 
 test: $(INSTALLED) ## Run the tests, on the bundled PostgreSQL or on DATABASE_URL
 	$(PYTHON) -m pytest -n auto --maxprocesses 4 $(ARGS)
+
+bench: $(BENCH_INSTALLED) ## Measure against raw SQL and peers in some minutes; SIZE=full records docs/benchmarks.md
+	@$(BENCH_PYTHON) -m benchmarks --size $(SIZE) $(if $(filter full,$(SIZE)),--record)
 
 lint: $(INSTALLED) ## Check style and formatting
 	$(PYTHON) -m ruff check .
@@ -47,15 +54,17 @@ lock: $(INSTALLED) ## Pin the packages of pyproject.toml anew in requirements/
 		--constraint requirements/dev.txt --output-file requirements/bench.txt
 
 clean: ## Remove the environment, the embedded database and all caches
-	rm -rf .venv var .mypy_cache .pytest_cache .ruff_cache .coverage
+	rm -rf .venv .venv-bench var .mypy_cache .pytest_cache .ruff_cache .coverage
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-$(INSTALLED):
+$(INSTALLED): LIST = dev
+$(BENCH_INSTALLED): LIST = bench
+$(INSTALLED) $(BENCH_INSTALLED):
 	@for python in python3.13 python3.12 python3.11 python3; do \
 		$$python -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || continue; \
-		echo "Installing the pinned packages into .venv (once, until they change) ..."; \
-		rm -rf .venv && $$python -m venv .venv && $(PYTHON) -m pip install -qq --disable-pip-version-check \
-			--require-hashes -r requirements/dev.txt && touch "$@"; \
+		echo "Installing the pinned packages into $(@D) (once, until they change) ..."; \
+		rm -rf $(@D) && $$python -m venv $(@D) && $(@D)/bin/python -m pip install -qq --disable-pip-version-check \
+			--require-hashes -r requirements/$(LIST).txt && touch "$@"; \
 		exit; \
 	done; \
 	echo "Python 3.11 or newer with its venv module is needed: install it (Debian: python3-venv), then try again." >&2; \
