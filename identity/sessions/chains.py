@@ -39,9 +39,9 @@ WALK_UP = """
     ), link AS MATERIALIZED (
         SELECT id, parent_session_id, address FROM chain LIMIT %(size)s
     )
-    SELECT count(*), coalesce(array_agg(address), '{}')::text, ARRAY(
+    SELECT count(*), coalesce(array_agg(address), '{}')::text, CASE WHEN count(*) = %(size)s THEN ARRAY(
         SELECT parent_session_id FROM link WHERE parent_session_id NOT IN (SELECT id FROM link)
-    ) FROM link
+    ) ELSE '{}' END FROM link
 """
 # A batch begins with as many tips as should fill it with whole chains: what is cut off has to be looked up once more.
 # By the mean length so far every second batch would be cut; a twentieth less, and hardly any is.
@@ -130,16 +130,17 @@ class Chains:
         # that have each locked a parent of the other's would wait for each other.
         free = starts.childless_by_lookup().select_for_update(skip_locked=True, of=("self",))
         self._starts = list(free.values_list("pk", flat=True)[:most])
-        links, addresses, above = self._walk_up()
-        # A full batch may have been cut anywhere: whatever stands above it is looked at again.
-        self._above = above if links == self._size else []
+        links, addresses, self._above = self._walk_up()
         if not self._taken:
             self._tips_seen += len(self._starts)
             self._links_seen += links
         return self._old.filter(addressed(addresses))._raw_delete(self._old.db)
 
     def _walk_up(self) -> tuple[int, str, list[UUID]]:
-        """Return how many links a batch has, their addresses as an array's text, and the sessions right above them."""
+        """Return how many links a batch has, their addresses as an array's text, and what stands above a full one.
+
+        A full batch may have been cut anywhere: the sessions right above it are looked at again.
+        """
         values: dict[str, Any] = {"starts": self._starts, "left_out": self.left_out, "size": self._size}
         with connections[self._old.db].cursor() as cursor:
             cursor.execute(WALK_UP, {**values, "terminal": TERMINAL, "cutoff": self._cutoff})

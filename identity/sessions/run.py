@@ -26,7 +26,9 @@ def short_transaction(alias: str, *, lock_timeout: timedelta, statement_timeout:
     with transaction.atomic(using=alias):
         with connections[alias].cursor() as cursor:
             cursor.execute(
-                "SELECT set_config('lock_timeout', %s, true), set_config('statement_timeout', %s, true)",
+                # jit: compiling costs more than a batch takes, and the walk up chains always looks dear to the planner.
+                "SELECT set_config('lock_timeout', %s, true), set_config('statement_timeout', %s, true),"
+                " set_config('jit', 'off', true)",
                 [f"{limit}ms" for limit in limits],
             )
         yield
