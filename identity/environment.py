@@ -16,15 +16,20 @@ LARGEST_BATCH = 1_000_000
 
 
 class Form(NamedTuple):
-    """An accepted form: `parse` raises ValueError for anything else, `accepted` says what to give."""
+    """An accepted form: `parse` raises ValueError for anything else, `accepted` says what to give.
+
+    A `secret` value is not repeated in a refusal.
+    """
 
     parse: Callable[[str], Any]
     accepted: str
+    secret: bool = False
 
 
 def refused(name: str, value: str, form: Form) -> ImproperlyConfigured:
     """Return the error for a value: one sentence with the name, the value and the accepted form."""
-    return ImproperlyConfigured(f"{name}={value!r} is refused: give {form.accepted}.")
+    shown = name if form.secret else f"{name}={value!r}"
+    return ImproperlyConfigured(f"{shown} is refused: give {form.accepted}.")
 
 
 def parse(name: str, value: str, form: Form) -> Any:
@@ -43,8 +48,10 @@ def read(name: str, form: Form, default: str | None = None) -> Any:
     written = os.environ.get(name, default)
     if written is None:
         return None
-    if reference := re.fullmatch(r"\$([A-Za-z_][A-Za-z0-9_]*)", written):
-        written = os.environ.get(reference[1], written)
+    other = written.removeprefix("$")
+    if other not in (written, name) and other in os.environ:
+        # What the other one holds is not for a message about this one.
+        return parse(name, os.environ[other], form._replace(secret=True))
     return parse(name, written, form)
 
 
@@ -121,5 +128,5 @@ HOSTS = Form(
     "host names separated by commas, such as id.example.org",
 )
 LEVEL = Form(_matching("DEBUG|INFO|WARNING|ERROR|CRITICAL"), "one of DEBUG, INFO, WARNING, ERROR, CRITICAL")
-URL = Form(_matching(r"https?://[^\s/]+\S*"), "an address such as http://gateway:9091")
+URL = Form(_matching(r"https?://[^\s/]+\S*"), "an address such as http://gateway:9091", secret=True)
 PATH = Form(_matching(r"\S(.*\S)?"), "the path of a file")

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
+from psycopg import IsolationLevel
 
 from identity import environment, logs
 from identity.postgres import url
@@ -41,6 +42,8 @@ def on_schema(entry: dict[str, Any]) -> dict[str, Any]:
     options = {**_PATIENCE, **entry.get("OPTIONS", {})}
     if DATABASE_SCHEMA_OPTION:
         options["options"] = f"{options.get('options', '')} -c search_path={DATABASE_SCHEMA}".strip()
+    # A guarded change that lost a race has to look at the row again; at a stricter level it would be an error instead.
+    options["isolation_level"] = IsolationLevel.READ_COMMITTED
     # Cursors and prepared statements end with the transaction behind a pooler in transaction mode.
     return {**entry, "OPTIONS": options, "DISABLE_SERVER_SIDE_CURSORS": True}
 

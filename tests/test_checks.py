@@ -38,6 +38,10 @@ def test_check_reports_every_wrong_variable_at_once(monkeypatch: pytest.MonkeyPa
     ("variables", "sentence"),
     [
         (
+            {"EXPIRE_SESSIONS_MAX_RUN_DURATION": "999ms"},
+            "EXPIRE_SESSIONS_MAX_RUN_DURATION is 999ms: a run may end before its first batch.",
+        ),
+        (
             {"SESSION_RETENTION_SICR_RETENTION": "23h"},
             "SESSION_RETENTION_SICR_RETENTION is 23h: rows go in less than a day.",
         ),

@@ -144,7 +144,8 @@ def test_every_other_form_takes_what_it_promises_and_nothing_else(form: Form, ri
     for value in wrong:
         with pytest.raises(ImproperlyConfigured) as refusal:
             environment.parse("X_OTHER", value, form)
-        assert str(refusal.value) == f"X_OTHER={value!r} is refused: give {form.accepted}."
+        shown = "X_OTHER" if form.secret else f"X_OTHER={value!r}"
+        assert str(refusal.value) == f"{shown} is refused: give {form.accepted}."
 
 
 @pytest.mark.parametrize(
@@ -179,3 +180,10 @@ def test_an_empty_secret_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setenv("X_SECRET", "  ")
     with pytest.raises(ImproperlyConfigured, match=r"^X_SECRET is empty: give a long random text\.$"):
         environment.secret("X_SECRET", "a long random text")
+
+
+def test_what_a_reference_leads_to_is_not_told_when_it_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("X_SECRET", "hunter2")
+    monkeypatch.setenv("X_SIZE", "$X_SECRET")
+    with pytest.raises(ImproperlyConfigured, match=r"^X_SIZE is refused: give a whole number from 1 to 1000000\.$"):
+        environment.read("X_SIZE", environment.BATCH_SIZE)

@@ -42,7 +42,7 @@ PRODUCTION = {
         ({"METRICS_ADDRESS": "here"}, "METRICS_ADDRESS='here' is refused: give an IP address such as 127.0.0.1."),
         (
             {"PROMETHEUS_PUSHGATEWAY_URL": "gateway"},
-            "PROMETHEUS_PUSHGATEWAY_URL='gateway' is refused: give an address such as http://gateway:9091.",
+            "PROMETHEUS_PUSHGATEWAY_URL is refused: give an address such as http://gateway:9091.",
         ),
         ({"METRICS_TEXTFILE": ""}, "METRICS_TEXTFILE='' is refused: give the path of a file."),
         ({"LOG_LEVEL": "loud"}, "LOG_LEVEL='loud' is refused: give one of DEBUG, INFO, WARNING, ERROR, CRITICAL."),

@@ -78,5 +78,6 @@ def explain(error: Error, *, table: str) -> str:
     if kind(error) is Kind.OUTAGE:
         return f"The database was not reached or the connection was lost: {_reason(error)} ({describe(error)})."
     if kind(error) is Kind.CUT:
-        return f"A batch of {name} did not end in time ({describe(error)}): look for locks and slow triggers."
+        cause = "look for locks and slow triggers, and at the time limits of the role"
+        return f"A statement on {name} did not end in time ({describe(error)}): {cause}."
     return f"Rows of {name} could not be changed ({describe(error)}): see docs/runbook.md."

@@ -42,7 +42,7 @@ class ExpireSessionsOptions:
 
     def warnings(self) -> list[str]:
         """Return a sentence for each value that is legal and suspicious."""
-        return _overrun(self.prefix, "POLLING_INTERVAL", self.max_run_duration, self.polling_interval)
+        return _run_duration(self.prefix, "POLLING_INTERVAL", self.max_run_duration, self.polling_interval)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +72,7 @@ class SessionRetentionOptions:
             for name in ("sicr_retention", "refresh_terminal_retention")
             if getattr(self, name) < timedelta(days=1)
         ]
-        return short + _overrun(self.prefix, "RETENTION_INTERVAL", self.max_run_duration, self.retention_interval)
+        return short + _run_duration(self.prefix, "RETENTION_INTERVAL", self.max_run_duration, self.retention_interval)
 
 
 Options = ExpireSessionsOptions | SessionRetentionOptions
@@ -134,10 +134,10 @@ def effective(options: Options) -> dict[str, str]:
     return {each.variable: written(getattr(options, each.name)) for each in declared(type(options))}
 
 
-def _overrun(prefix: str, interval: str, longest: timedelta, between: timedelta) -> list[str]:
-    if longest <= between:
-        return []
-    return [
-        f"{prefix}_MAX_RUN_DURATION is {written(longest)}, longer than {prefix}_{interval} ({written(between)}): "
-        "a run may delay the next."
-    ]
+def _run_duration(prefix: str, interval: str, longest: timedelta, between: timedelta) -> list[str]:
+    found = f"{prefix}_MAX_RUN_DURATION is {written(longest)}"
+    if longest < timedelta(seconds=1):
+        return [f"{found}: a run may end before its first batch."]
+    if longest > between:
+        return [f"{found}, longer than {prefix}_{interval} ({written(between)}): a run may delay the next."]
+    return []
