@@ -98,7 +98,8 @@ def test_a_batch_costs_the_same_few_statements_however_many_rows_it_has(rows: in
     batches = [sql for sql in sent if "set_config" in sql]
     assert len(batches) < 20
     # Its limits, the end of its window, the tips, the walk and the delete.
-    assert len(sent) <= 5 * len(batches)
+    # Once, a look at how long chains are.
+    assert len(sent) <= 5 * len(batches) + 2
 
 
 @SIZES

@@ -114,7 +114,7 @@ def test_no_personal_data_is_ever_read(job: Callable[..., Any]) -> None:
         job(batch_size=2)
     assert len(sent) > 10
     for column in ("phone_number", "ip_address", "user_agent", "token_hash", "code_hash", "user_id", "*"):
-        assert not [sql for sql in sent if column in sql.replace("COUNT(*)", "")]
+        assert not [sql for sql in sent if column in sql.replace("COUNT(*)", "").replace("count(*)", "")]
 
 
 def test_retention_deletes_each_old_row_once_and_changes_no_status(kit: Kit) -> None:
