@@ -34,10 +34,10 @@ def main() -> None:
             started = time.monotonic()
             GROUPS[name](server, size, results)
             say(f"{name}: {time.monotonic() - started:.0f} s")
-        if flags.record:
-            from benchmarks import page  # it draws, and nothing else needs the package for that
+            if flags.record:  # after each group: what was measured is not lost with what comes after it
+                from benchmarks import page  # it draws, and nothing else needs the package for that
 
-            page.write(results, server=server, size=size, seconds=time.monotonic() - began)
+                page.write(results, server=server, size=size, seconds=time.monotonic() - began)
     print(aligned(HEADINGS, [row.cells() for row in results.rows]))
     for table in results.tables:
         print(f"\n{table.title}\n\n{aligned(table.headings, table.lines)}")
