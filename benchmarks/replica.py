@@ -52,7 +52,8 @@ def replicating(server: Server) -> Iterator[None]:
 def caught_up(server: Server) -> None:
     """Wait until the replica has replayed all that there is."""
     with server.connect(MAINTENANCE) as connection:
-        while (behind := connection.execute(LAG).fetchone()) is None or behind[0] > 0:
+        # NULL for as long as a replica that has just come back has not said where it is.
+        while (behind := connection.execute(LAG).fetchone()) is None or behind[0] is None or behind[0] > 0:
             time.sleep(EVERY_SECONDS)
 
 
