@@ -92,7 +92,7 @@ def raw_drain(server: Server, statement: str) -> Callable[[], Moments]:
 
 def rest(seconds: float) -> Moments:
     start = time.time()
-    time.sleep(seconds)
+    time.sleep(seconds)  # the quiet stretch itself: nothing but the traffic runs
     return start, time.time()
 
 

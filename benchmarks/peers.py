@@ -95,7 +95,7 @@ def command(server: Server, each: Compared) -> tuple[float, float]:
     memory: float = 0
     while process.poll() is None:
         memory = max(memory, peak_memory(process.pid))
-        time.sleep(EVERY_SECONDS)
+        time.sleep(EVERY_SECONDS)  # memory is sampled while the process runs
     if process.returncode:
         raise RuntimeError(f"{each.command} ended with {process.returncode}")
     return time.perf_counter() - started, memory

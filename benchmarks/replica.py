@@ -12,6 +12,8 @@ from pathlib import Path
 from benchmarks.server import MAINTENANCE, Server
 
 EVERY_SECONDS = 0.05
+# Many times what the copy of a full run takes to arrive.
+LONGEST_CATCH_UP = 300
 LAG = """
     SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), replay_lsn), coalesce(extract(epoch FROM replay_lag), 0)
     FROM pg_stat_replication
@@ -50,11 +52,14 @@ def replicating(server: Server) -> Iterator[None]:
 
 
 def caught_up(server: Server) -> None:
-    """Wait until the replica has replayed all that there is."""
+    """Wait until the replica has replayed all that there is; raise RuntimeError if it does not get there."""
+    end = time.monotonic() + LONGEST_CATCH_UP
     with server.connect(MAINTENANCE) as connection:
-        # NULL for as long as a replica that has just come back has not said where it is.
+        # No row without a replica; NULL for as long as one that has just come back has not said where it is.
         while (behind := connection.execute(LAG).fetchone()) is None or behind[0] is None or behind[0] > 0:
-            time.sleep(EVERY_SECONDS)
+            if time.monotonic() > end:
+                raise RuntimeError(f"the replica has not caught up in {LONGEST_CATCH_UP} seconds")
+            time.sleep(EVERY_SECONDS)  # polled: PostgreSQL announces nothing when a replica is there
 
 
 @contextmanager
