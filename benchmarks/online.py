@@ -1,5 +1,7 @@
 """Sign-ins and rotations while a job drains a backlog: the time they take, and what they wait for."""
 
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,6 +16,7 @@ from benchmarks.traffic import flowing, percentile
 from benchmarks.watch import watching
 
 JOB = "job"  # the application name of whoever drains
+COMPUTING = "a process that computes, no database"
 RAW_DELETE = "DELETE FROM sign_in_confirmation_requests WHERE created_at < now() - interval '30 days'"
 Moments = tuple[float, float]  # Unix times: when something began and when it ended
 LONGEST_WAIT = Goal(at_most=100, unit="ms")
@@ -39,13 +42,15 @@ class Stretch:
 def measure(server: Server, size: Size, results: Results) -> None:
     lines = []
     for name, template, drain, raw in scenes(server, size):
-        found: dict[str, list[Stretch]] = {"idle": [], name: [], raw: []}
+        found: dict[str, list[Stretch]] = {"idle": [], name: [], raw: [], COMPUTING: []}
         for pair in range(size.pairs):
             say(f"online, {name}: pair {pair + 1} of {size.pairs}")
             found["idle"].append(stretch(server, size, template, lambda: rest(size.online_seconds)))
             found[name].append(stretch(server, size, template, drain))
         say(f"online, {raw}")
         found[raw].append(stretch(server, size, template, raw_drain(server, raw)))
+        say(f"online, {COMPUTING}")
+        found[COMPUTING].append(stretch(server, size, template, lambda: computing(size.online_seconds)))
         results.rows += rows(name, found["idle"], found[name])
         results.curves.append(distribution(name, found))
         lines += [typical(stretches).cells(what) for what, stretches in found.items()]
@@ -93,6 +98,15 @@ def raw_drain(server: Server, statement: str) -> Callable[[], Moments]:
 def rest(seconds: float) -> Moments:
     start = time.time()
     time.sleep(seconds)  # the quiet stretch itself: nothing but the traffic runs
+    return start, time.time()
+
+
+def computing(seconds: float) -> Moments:
+    """Keep one core busy: what whoever does anything at all on this machine costs the traffic."""
+    start = time.time()
+    with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as process:
+        time.sleep(seconds)  # for as long as the quiet stretch lasts
+        process.kill()
     return start, time.time()
 
 

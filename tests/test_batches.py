@@ -49,6 +49,24 @@ def test_no_transaction_is_open_between_batches_and_no_setting_outlives_one(job:
         assert cursor.fetchone() == ("0", "0")
 
 
+@pytest.mark.parametrize("job", [expire_now, retain_now])
+def test_no_statement_on_the_tables_takes_a_second_core(job: Callable[..., Any]) -> None:
+    sessions(9, left=-DAY)
+    sessions(9, status="Revoked", age=100 * DAY)
+    processes: list[str] = []
+
+    def note(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        if "refresh_sessions" in sql or "sign_in_confirmation_requests" in sql:
+            asked = connection.connection.execute("SELECT current_setting('max_parallel_workers_per_gather')")
+            processes.extend(asked.fetchone())
+        return execute(sql, params, many, context)
+
+    with connection.execute_wrapper(note):
+        assert job(batch_size=2).refresh == 9
+    assert len(processes) > 10
+    assert set(processes) == {"0"}
+
+
 @pytest.mark.parametrize(("due", "rests"), [(0, 0), (1, 1), (5, 3)])
 def test_a_rest_follows_each_batch_that_changed_rows_and_nothing_else(due: int, rests: int) -> None:
     sessions(due, left=-DAY)

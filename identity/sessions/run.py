@@ -27,8 +27,9 @@ def short_transaction(alias: str, *, lock_timeout: timedelta, statement_timeout:
         with connections[alias].cursor() as cursor:
             cursor.execute(
                 # jit: compiling costs more than a batch takes, and the walk up chains always looks dear to the planner.
+                # Parallel workers: a scan that takes every core makes sign-ins wait for theirs.
                 "SELECT set_config('lock_timeout', %s, true), set_config('statement_timeout', %s, true),"
-                " set_config('jit', 'off', true)",
+                " set_config('jit', 'off', true), set_config('max_parallel_workers_per_gather', '0', true)",
                 [f"{limit}ms" for limit in limits],
             )
         yield
