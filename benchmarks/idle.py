@@ -14,6 +14,7 @@ ANTI_JOIN = """
     WHERE status IN ('Rotated', 'Revoked', 'Expired') AND updated_at < now() - interval '90 days'
       AND NOT EXISTS (SELECT FROM refresh_sessions child WHERE child.parent_session_id = s.id)
 """
+ONE_CORE = b"SET max_parallel_workers_per_gather = 0"
 
 
 def measure(server: Server, size: Size, results: Results) -> None:
@@ -54,14 +55,17 @@ def night(server: Server, size: Size) -> list[Row]:
         nights.extend(perform(server, "session_retention", database=blocked, rows=0))
         return nights[-1].seconds
 
-    def raw() -> float:
+    def raw(setting: bytes = b"") -> float:
         with server.connect(blocked) as connection:
+            connection.execute(setting)
             started = time.perf_counter()
             connection.execute(ANTI_JOIN)
             return time.perf_counter() - started
 
     say("all blocked: warming up")
     raw()
+    alone = in_turn("all blocked, on one core", pairs=size.pairs, ours=ours, other=lambda: raw(ONE_CORE))
+    nights.clear()
     found = in_turn("all blocked", pairs=size.pairs, ours=ours, other=raw)
     server.drop(blocked)
     return [
@@ -71,6 +75,12 @@ def night(server: Server, size: Size) -> list[Row]:
             seen=found.ratio,
             goal=Goal(at_most=1.5),
             figures=f"{short(found.ours.median)} against {short(found.other.median)} s",
+        ),
+        Row(
+            what="the same",
+            against="that count on one core, as the job is: seconds",
+            seen=alone.ratio,
+            figures=f"{short(alone.ours.median)} against {short(alone.other.median)} s",
         ),
         Row(
             what="the pass over tips in that run",

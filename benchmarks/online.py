@@ -1,5 +1,6 @@
 """Sign-ins and rotations while a job drains a backlog: the time they take, and what they wait for."""
 
+import os
 import subprocess
 import sys
 import time
@@ -110,15 +111,38 @@ def computing(seconds: float) -> Moments:
     return start, time.time()
 
 
-def stretch(server: Server, size: Size, template: str, meanwhile: Callable[[], Moments]) -> Stretch:
-    """Keep the traffic up on a fresh copy while something goes on; return what it was like until that ended."""
+def stretch(
+    server: Server, size: Size, template: str, meanwhile: Callable[[], Moments], *, apart: bool = False
+) -> Stretch:
+    """Keep the traffic up on a fresh copy while something goes on; return what it was like until that ended.
+
+    `apart` gives one half of the cores to the traffic and the other to what goes on.
+    """
     server.clone(template)
-    with (
-        watching(server, writers="traffic", job=JOB) as seen,
-        flowing(server, share=share(size), due=size.rows) as flow,
-    ):
-        start, end = meanwhile()
+    cores = sorted(os.sched_getaffinity(0)) if apart else []
+    place(server, cores[: len(cores) // 2])
+    try:
+        with (
+            watching(server, writers="traffic", job=JOB) as seen,
+            flowing(server, share=share(size), due=size.rows) as flow,
+        ):
+            place(server, cores[len(cores) // 2 :])
+            start, end = meanwhile()
+    finally:
+        place(server, cores)
     return Stretch(latencies=flow.between(start, end), wait=seen.wait, seconds=end - start)
+
+
+def can_be_apart(server: Server) -> bool:
+    """Tell whether there are cores to share out, and a server here that can be confined to some."""
+    return server.own is not None and hasattr(os, "sched_setaffinity") and len(os.sched_getaffinity(0)) > 1
+
+
+def place(server: Server, cores: list[int]) -> None:
+    """Confine whatever this process and the server start from now on to some cores; without any, leave it as it is."""
+    if cores and server.own is not None:
+        for process in (0, server.own.get_postmaster_info().pid):
+            os.sched_setaffinity(process, cores)
 
 
 def typical(stretches: list[Stretch]) -> Stretch:

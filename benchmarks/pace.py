@@ -12,6 +12,7 @@ from benchmarks.server import MAINTENANCE, Server
 from benchmarks.sizes import Size
 
 MEGABYTE = 1024 * 1024
+UNKNOWN = ("not measured",) * 3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,21 +31,41 @@ def measure(server: Server, size: Size, results: Results) -> None:
         if server.own is not None:
             with replicating(server):
                 paces = {pause: paced(server, job, template, pause) for pause in size.pauses_ms}
-        idle = online.stretch(server, size, template, lambda: online.rest(size.online_seconds))
-        lines: list[tuple[str, ...]] = [("nothing runs", "", "", "", f"{short(idle.p99)} ms", "1")]
+        felt = [p99s(server, size, job, template, apart=False)]
+        if online.can_be_apart(server):
+            felt.append(p99s(server, size, job, template, apart=True))
+        lines = [("nothing runs", *[""] * 3, *cells(felt, None))]
         for pause in size.pauses_ms:
-            say(f"pace: {job}, {pause} ms, with traffic")
-            drain = draining(server, job, pause)
-            busy = online.stretch(server, size, template, drain)
-            ours = figures(paces[pause]) if pause in paces else ("not measured",) * 3
-            lines.append((f"{pause} ms", *ours, f"{short(busy.p99)} ms", short(busy.p99 / idle.p99)))
+            lines.append((f"{pause} ms", *(figures(paces[pause]) if pause in paces else UNKNOWN), *cells(felt, pause)))
         results.tables.append(
             Table(
                 title=f"BATCH_PAUSE of {job}, batches of 5000",
-                headings=("pause", "rows/s", "WAL MB/s", "replica behind", "p99 of sign-ins", "by p99 without"),
+                headings=(
+                    *("pause", "rows/s", "WAL MB/s", "replica behind"),
+                    *("p99 of sign-ins", "p99 of sign-ins, cores apart")[: len(felt)],
+                ),
                 lines=lines,
+                note="Cores apart: the sign-ins have one half of the cores, the job and its backend the other.",
             )
         )
+
+
+def p99s(server: Server, size: Size, job: str, template: str, *, apart: bool) -> dict[int | None, float]:
+    """Return the p99 of the traffic by pause, that of the traffic alone under None."""
+    found: dict[int | None, float] = {}
+    for pause in (None, *size.pauses_ms):
+        say(f"pace: {job}, {'nothing runs' if pause is None else f'{pause} ms'}{', cores apart' if apart else ''}")
+        drain = resting(size) if pause is None else draining(server, job, pause)
+        found[pause] = online.stretch(server, size, template, drain, apart=apart).p99
+    return found
+
+
+def cells(felt: list[dict[int | None, float]], pause: int | None) -> list[str]:
+    return [f"{short(found[pause])} ms ({short(found[pause] / found[None])} x)" for found in felt]
+
+
+def resting(size: Size) -> Callable[[], online.Moments]:
+    return lambda: online.rest(size.online_seconds)
 
 
 def draining(server: Server, job: str, pause: int) -> Callable[[], online.Moments]:
