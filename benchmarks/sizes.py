@@ -31,7 +31,7 @@ SIZES = {
         ),
         Size(
             name="short", pairs=3, rows=100_000, chains=8_000, long_chains=30, long_chain=1_000, stored=300_000,
-            few=5_000, ticks=30, peers=50_000, online_seconds=6,
+            few=5_000, ticks=30, peers=50_000, online_seconds=3,
         ),
         Size(
             name="full", pairs=3, rows=1_000_000, chains=60_000, long_chains=200, long_chain=2_000, stored=5_000_000,
