@@ -65,7 +65,7 @@ def night(server: Server, size: Size) -> list[Row]:
     say("all blocked: warming up")
     raw()
     alone = in_turn("all blocked, on one core", pairs=size.pairs, ours=ours, other=lambda: raw(ONE_CORE))
-    nights.clear()
+    nights.clear()  # the pass over tips is set beside the pairs that follow
     found = in_turn("all blocked", pairs=size.pairs, ours=ours, other=raw)
     server.drop(blocked)
     return [

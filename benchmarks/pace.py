@@ -13,6 +13,7 @@ from benchmarks.sizes import Size
 
 MEGABYTE = 1024 * 1024
 UNKNOWN = ("not measured",) * 3
+APART = "Cores apart: the sign-ins have one half of the cores, the job and its backend the other."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +46,7 @@ def measure(server: Server, size: Size, results: Results) -> None:
                     *("p99 of sign-ins", "p99 of sign-ins, cores apart")[: len(felt)],
                 ),
                 lines=lines,
-                note="Cores apart: the sign-ins have one half of the cores, the job and its backend the other.",
+                note=APART if len(felt) > 1 else "",
             )
         )
 
