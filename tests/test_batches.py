@@ -1,17 +1,20 @@
 """Batches as the server sees them: transactions of their own, nothing open and nothing set between them."""
 
 from collections.abc import Callable
+from concurrent.futures import Future
 from datetime import timedelta
 from typing import Any
 
+import psycopg
 import pytest
 from django.db import connection
 from psycopg.pq import TransactionStatus
 
 from identity.sessions.stopping import Stop
-from tests.factories import DAY, requests, sessions
+from tests.factories import DAY, MICROSECOND, requests, sessions
 from tests.jobs import expire_now, retain_now
-from tests.kit import Kit
+from tests.kit import REQUESTS, SESSIONS, Kit
+from tests.log import Log
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -80,3 +83,88 @@ def test_a_search_that_found_nothing_to_delete_is_followed_by_no_rest() -> None:
     stop = Watching()
     retain_now(stop=stop, pause=DAY)
     assert stop.seen == []
+
+
+Connection = psycopg.Connection[Any]
+
+
+def one_a_moment(make: Callable[..., list[Any]], count: int) -> list[Any]:
+    """Insert rows that both jobs find due or old, no two of one moment, in the order in which they are walked."""
+    return [
+        make(1, left=-60 * DAY + place * MICROSECOND, age=60 * DAY - place * MICROSECOND)[0] for place in range(count)
+    ]
+
+
+WALKS = pytest.mark.parametrize(
+    ("job", "make", "table"),
+    [(expire_now, sessions, SESSIONS), (expire_now, requests, REQUESTS), (retain_now, requests, REQUESTS)],
+)
+CHANGE = {expire_now: "UPDATE {} SET status = 'Expired'", retain_now: "DELETE FROM {}"}
+
+
+def changing(job: Callable[[], Any], table: str) -> list[str]:
+    """Run a job; return "picked" or "whole" for each statement that changed rows of a table."""
+    sent: list[str] = []
+
+    def note(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        if sql.startswith((f'UPDATE "{table}"', f'DELETE FROM "{table}"')):
+            sent.append("picked" if "SKIP LOCKED" in sql else "whole")
+        return execute(sql, params, many, context)
+
+    with connection.execute_wrapper(note):
+        job()
+    return sent
+
+
+@WALKS
+def test_all_that_fits_one_batch_is_changed_by_one_statement(job, make, table, kit: Kit) -> None:
+    one_a_moment(make, 6)
+    kit.audit()
+    assert changing(lambda: job(batch_size=6), table) == ["whole"]
+    assert kit.batches() == [6]
+
+
+@WALKS
+def test_windows_are_changed_whole_once_it_is_known_where_one_begins(job, make, table, kit: Kit) -> None:
+    one_a_moment(make, 10)
+    kit.audit()
+    assert changing(lambda: job(batch_size=3), table) == ["picked", "whole", "whole", "whole"]
+    assert kit.batches() == [3, 3, 3, 1]
+
+
+@WALKS
+def test_a_lock_met_in_a_window_is_waited_for_once_and_then_passed(
+    job, make, table, kit: Kit, other: Connection, log: Log
+) -> None:
+    rows = one_a_moment(make, 20)
+    kit.audit()
+    other.execute(f"SELECT FROM {table} WHERE id = ANY(%s) FOR UPDATE", [[rows[9].pk, rows[14].pk]])
+    sent = changing(lambda: job(batch_size=4, lock_timeout=timedelta(milliseconds=20)), table)
+    assert sent[:3] == ["picked", "whole", "whole"]
+    assert set(sent[3:]) == {"picked"}
+    assert [line["batchSize"] for line in log.events("batch retried")] == [4]
+    assert len({change.row_id for change in kit.changes()}) == sum(kit.batches()) == 18
+
+
+@WALKS
+def test_rows_are_picked_where_another_copy_is_at_work(
+    job, make, table, connect: Callable[[], Connection], elsewhere, until_waiting, log: Log
+) -> None:
+    rows = one_a_moment(make, 20)
+    copy, holder = connect(), connect()
+    copy.execute(f"{CHANGE[job].format(table)} WHERE id = ANY(%s)", [[row.pk for row in rows[4:8]]])
+    holder.execute(f"SELECT FROM {table} WHERE id = %s FOR UPDATE", [rows[14].pk])
+    running: Future[Any] = elsewhere(job, batch_size=4, lock_timeout=timedelta(seconds=30))
+    until_waiting(1)
+    copy.commit()
+    result = running.result()
+    assert result.refresh + result.sicr == 20 - 4 - 1  # it passes the row that is held, and has not waited for it
+    assert not log.events("batch retried")
+
+
+@WALKS
+def test_a_batch_of_one_row_passes_a_locked_one(job, make, table, other: Connection) -> None:
+    rows = one_a_moment(make, 4)
+    other.execute(f"SELECT FROM {table} WHERE id = %s FOR UPDATE", [rows[2].pk])
+    result = job(batch_size=1)
+    assert (result.refresh + result.sicr, result.outcome) == (3, "completed")

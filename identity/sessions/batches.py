@@ -49,7 +49,7 @@ def work_off(run: Run, phase: str, work: Work) -> Iterator[int]:
             with run.transaction():
                 changed = work.batch(size)
         except Error as error:
-            if size > 1 and smaller_may_do(run, phase, error):
+            if size > 1 and _smaller_may_do(run, phase, error):
                 telemetry.event("batch retried", level=logging.WARNING, phase=phase, batchSize=size, error=error)
                 size //= 2
                 limit = size if sqlstate(error) == STATEMENT_TIMEOUT else limit
@@ -62,7 +62,7 @@ def work_off(run: Run, phase: str, work: Work) -> Iterator[int]:
             yield changed
 
 
-def smaller_may_do(run: Run, phase: str, error: Error) -> bool:
+def _smaller_may_do(run: Run, phase: str, error: Error) -> bool:
     """Tell whether a batch that failed with this error may be tried again in smaller pieces."""
     # A batch that outlasts every run would otherwise end each of them in order, and the backlog would only grow.
     in_vain = sqlstate(error) == STATEMENT_TIMEOUT and run.time_is_up and not run.changed[phase]
@@ -84,24 +84,37 @@ class Windows:
 
     Without it every batch would pass over the dead versions of all rows before it, which cannot be cleaned up while an
     old snapshot is open elsewhere. A short batch never means the end: locked rows are skipped.
+
+    `change(window, None)` changes a whole window, which costs the server least and waits for what is locked in it;
+    `change(window, most)` picks at most so many of its rows, past the locked ones. Windows are changed whole until one
+    fails, or was empty because another copy is at work here: from then on rows are picked, and copies share the rest.
     """
 
     finished: bool = False
 
-    def __init__(self, rows: QuerySet[Any], key: str, change: Callable[[Any, int], int]) -> None:
+    def __init__(
+        self, rows: QuerySet[Any], key: str, change: Callable[[Any, int | None], int], *, whole: bool = True
+    ) -> None:
         self.table: str = rows.model._meta.db_table
         self.left_out: list[UUID] = []
         self._rows, self._key, self._change = rows, key, change
+        self._whole = whole
         self._start: Any = None
         self._after: Any = None
         self._past = False
 
     def batch(self, size: int) -> int:
         ahead = self._ahead()
-        # The key of the row behind this batch closes the window; rows that share it may be taken now or next time.
+        # The key of the row behind this batch closes the window.
         self._after = ahead.values_list(self._key, flat=True)[size : size + 1].first()
-        window = ahead if self._after is None else ahead.filter(**{f"{self._key}__lte": self._after})
-        return self._change(window, size)
+        # All that lies before it is one batch at most; but where many rows share a key, that may be nothing.
+        fits = self._after is None or self._start not in (None, self._after)
+        if not (self._whole and fits and size > 1):
+            return self._change(self._up_to(ahead, "lte"), size)
+        self._whole = False  # and so it stays if this fails
+        changed = self._change(self._up_to(ahead, "lt"), None)
+        self._whole = changed > 0
+        return changed
 
     def advance(self, changed: int) -> None:
         self.finished = self._after is None
@@ -113,6 +126,9 @@ class Windows:
         pks = self._ahead().select_for_update(skip_locked=True, no_key=True).values_list("pk", flat=True)
         first: UUID | None = pks.first()
         return first
+
+    def _up_to(self, ahead: QuerySet[Any], comparison: str) -> QuerySet[Any]:
+        return ahead if self._after is None else ahead.filter(**{f"{self._key}__{comparison}": self._after})
 
     def _ahead(self) -> QuerySet[Any]:
         rows = self._rows.order_by(self._key)

@@ -90,7 +90,7 @@ class Chains:
     ) -> None:
         self.left_out = left_out
         self._old, self._cutoff = old, cutoff
-        self._tips = None if starts is not None else Windows(old.tips(), "updated_at", self._delete)
+        self._tips = None if starts is not None else Windows(old.tips(), "updated_at", self._delete, whole=False)
         if self._tips:
             self._tips.left_out = left_out
         self._carried = starts or []
@@ -132,7 +132,7 @@ class Chains:
         self._tips_seen += tips
         self._links_seen += links
 
-    def _delete(self, starts: Any, most: int) -> int:
+    def _delete(self, starts: Any, most: int | None) -> int:
         """Delete a batch, at most so many starts and what is above them; other copies skip what is locked here."""
         # Childless ones alone: where a family of sessions is revoked at once its parents are tips too, and two copies
         # that have each locked a parent of the other's would wait for each other.

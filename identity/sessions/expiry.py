@@ -3,15 +3,13 @@
 Security does not rest on it: confirm and rotate check the time themselves. What a lost race leaves is left as it is.
 """
 
-import logging
 from typing import Any
 
-from django.db import Error
 from django.db.models import QuerySet
 
 from identity.sessions import backlog, telemetry
 from identity.sessions.backlog import Backlog
-from identity.sessions.batches import Windows, smaller_may_do, work_off
+from identity.sessions.batches import Windows, work_off
 from identity.sessions.lookups import picked
 from identity.sessions.models import RefreshSession, RefreshSessionStatus, SignInConfirmationRequest
 from identity.sessions.run import Run
@@ -42,33 +40,17 @@ def expire(run: Run) -> Backlog:
 
 def _expire(run: Run, phase: str, due: QuerySet[Any]) -> None:
     with run.phase(phase, table=due.model._meta.db_table, counted="expiredCount"):
-        if run.goes_on() and not _flip_all(run, phase, due):
-            for _ in work_off(run, phase, Windows(due, "expires_at", flip)):
-                pass
+        for _ in work_off(run, phase, Windows(due, "expires_at", flip)):
+            pass
         telemetry.event("phase done", phase=phase, expiredCount=run.changed[phase])
 
 
-def _flip_all(run: Run, phase: str, due: QuerySet[Any]) -> bool:
-    """Flip all in one update if they fit one batch; tell whether that is done. A row that is locked sends to chunks."""
-    try:
-        with run.transaction():
-            if due[run.batch_size : run.batch_size + 1].exists():
-                return False
-            changed = due.update(status=EXPIRED)
-    except Error as error:
-        if not smaller_may_do(run, phase, error):
-            raise
-        telemetry.event("batch retried", level=logging.WARNING, phase=phase, batchSize=run.batch_size, error=error)
-        return False
-    run.count(phase, changed)
-    return True
-
-
-def flip(window: QuerySet[Any], size: int) -> int:
-    """Flip up to `size` rows of a window, past those that are locked elsewhere; return how many.
+def flip(window: QuerySet[Any], most: int | None) -> int:
+    """Flip a window at once, or up to `most` of its rows, past those that are locked elsewhere; return how many.
 
     The window's own conditions stand in the update too: a session rotated meanwhile stays Rotated. NO KEY, because a
     plain FOR UPDATE would make the insert of a child wait.
     """
-    chunk = window.select_for_update(skip_locked=True, no_key=True)[:size]
-    return picked(window, chunk).update(status=EXPIRED)
+    if most is not None:
+        window = picked(window, window.select_for_update(skip_locked=True, no_key=True)[:most])
+    return window.update(status=EXPIRED)

@@ -48,13 +48,14 @@ def retain(run: Run, *, cutoff_sicr: datetime, cutoff_refresh: datetime) -> Back
     return _backlog(run, requests, sessions, drained, cutoff_sicr=cutoff_sicr, cutoff_refresh=cutoff_refresh)
 
 
-def delete(window: QuerySet[Any], size: int) -> int:
-    """Delete up to `size` rows of a window, past those that are locked elsewhere; return how many.
+def delete(window: QuerySet[Any], most: int | None) -> int:
+    """Delete a window at once, or up to `most` of its rows, past those that are locked elsewhere; return how many.
 
     Not QuerySet.delete(): that sends signals, and with a listener it would load every row first.
     """
-    chunk = window.select_for_update(skip_locked=True)[:size]
-    return picked(window, chunk)._raw_delete(window.db)
+    if most is not None:
+        window = picked(window, window.select_for_update(skip_locked=True)[:most])
+    return window._raw_delete(window.db)
 
 
 def _delete_sessions(run: Run, sessions: RefreshSessionQuerySet, cutoff: datetime) -> bool:
