@@ -30,6 +30,7 @@ def main() -> None:
     flags = parser.parse_args()
     size, results, began = SIZES[flags.size], Results(), time.monotonic()
     with serving() as server:
+        server.write_wal(megabytes=size.rows // 1000)  # about what changing so many rows writes
         for name in flags.only:
             started = time.monotonic()
             GROUPS[name](server, size, results)
