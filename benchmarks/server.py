@@ -22,8 +22,8 @@ ROOT = Path(__file__).resolve().parent.parent
 SCHEMA = "identity"
 MAINTENANCE = "postgres"
 COPY = "bench_run"
-# No checkpoint falls into one half of a pair, the tables fit, and WAL files are kept to be reused. Durability is left as
-# it is: every commit is flushed.
+# No checkpoint falls into one half of a pair, the tables fit, and WAL files are kept to be reused.
+# Durability is left as it is: every commit is flushed.
 SETTINGS = {
     "shared_buffers": "1GB",
     "max_wal_size": "16GB",
@@ -87,10 +87,8 @@ class Server:
     def write_wal(self, *, megabytes: int) -> None:
         """Leave WAL files to be reused, as on a server in service: commits into a new file wait for the file system."""
         with self.connect(MAINTENANCE) as connection:
-            connection.execute(
-                "SELECT count(pg_logical_emit_message(false, 'bench', repeat('-', 1000000))) FROM generate_series(1, %s)",
-                [megabytes],
-            )
+            message = "pg_logical_emit_message(false, 'bench', repeat('-', 1000000))"
+            connection.execute(f"SELECT count({message}) FROM generate_series(1, %s)", [megabytes])
             connection.execute("CHECKPOINT")
 
     def drop(self, name: str) -> None:
