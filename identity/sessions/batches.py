@@ -107,7 +107,8 @@ class Windows:
         ahead = self._ahead()
         # The key of the row behind this batch closes the window.
         self._after = ahead.values_list(self._key, flat=True)[size : size + 1].first()
-        # All that lies before it is one batch at most; but where many rows share a key, that may be nothing.
+        # What lies before it is one batch at most. Where many rows share that key it may be nothing, so the window must
+        # be known to begin before it.
         fits = self._after is None or self._start not in (None, self._after)
         if not (self._whole and fits and size > 1):
             return self._change(self._up_to(ahead, "lte"), size)
