@@ -59,6 +59,16 @@ def test_check_reports_every_wrong_variable_at_once(monkeypatch: pytest.MonkeyPa
             "SESSION_RETENTION_MAX_RUN_DURATION is 30m, longer than SESSION_RETENTION_RETENTION_INTERVAL (10m): "
             "a run may delay the next.",
         ),
+        (
+            {"EXPIRE_SESSIONS_LOCK_TIMEOUT": "1s"},
+            "EXPIRE_SESSIONS_LOCK_TIMEOUT is 1s: PostgreSQL looks for deadlocks after a second, "
+            "and may cancel a sign-in instead of the job.",
+        ),
+        (
+            {"SESSION_RETENTION_LOCK_TIMEOUT": "1m"},
+            "SESSION_RETENTION_LOCK_TIMEOUT is 1m: PostgreSQL looks for deadlocks after a second, "
+            "and may cancel a sign-in instead of the job.",
+        ),
     ],
 )
 def test_legal_and_suspicious_values_are_a_warning_of_check(variables, sentence, monkeypatch) -> None:
@@ -67,7 +77,12 @@ def test_legal_and_suspicious_values_are_a_warning_of_check(variables, sentence,
 
 @pytest.mark.parametrize(
     "variables",
-    [{}, {"SESSION_RETENTION_SICR_RETENTION": "24h"}, {"EXPIRE_SESSIONS_POLLING_INTERVAL": "2m"}],
+    [
+        {},
+        {"SESSION_RETENTION_SICR_RETENTION": "24h"},
+        {"EXPIRE_SESSIONS_POLLING_INTERVAL": "2m"},
+        {"EXPIRE_SESSIONS_LOCK_TIMEOUT": "999ms"},
+    ],
 )
 def test_values_at_the_limit_are_no_warning(variables: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     assert "identity_sessions" not in checked(monkeypatch, **variables)

@@ -42,7 +42,10 @@ class ExpireSessionsOptions:
 
     def warnings(self) -> list[str]:
         """Return a sentence for each value that is legal and suspicious."""
-        return _run_duration(self.prefix, "POLLING_INTERVAL", self.max_run_duration, self.polling_interval)
+        return [
+            *_run_duration(self.prefix, "POLLING_INTERVAL", self.max_run_duration, self.polling_interval),
+            *_lock_timeout(self.prefix, self.lock_timeout),
+        ]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +75,11 @@ class SessionRetentionOptions:
             for name in ("sicr_retention", "refresh_terminal_retention")
             if getattr(self, name) < timedelta(days=1)
         ]
-        return short + _run_duration(self.prefix, "RETENTION_INTERVAL", self.max_run_duration, self.retention_interval)
+        return [
+            *short,
+            *_run_duration(self.prefix, "RETENTION_INTERVAL", self.max_run_duration, self.retention_interval),
+            *_lock_timeout(self.prefix, self.lock_timeout),
+        ]
 
 
 Options = ExpireSessionsOptions | SessionRetentionOptions
@@ -141,3 +148,12 @@ def _run_duration(prefix: str, interval: str, longest: timedelta, between: timed
     if longest > between:
         return [f"{found}, longer than {prefix}_{interval} ({written(between)}): a run may delay the next."]
     return []
+
+
+def _lock_timeout(prefix: str, longest: timedelta) -> list[str]:
+    if longest < timedelta(seconds=1):  # the default deadlock_timeout
+        return []
+    return [
+        f"{prefix}_LOCK_TIMEOUT is {written(longest)}: PostgreSQL looks for deadlocks after a second,"
+        " and may cancel a sign-in instead of the job."
+    ]
