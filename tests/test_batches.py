@@ -18,6 +18,8 @@ from tests.log import Log
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
+Connection = psycopg.Connection[Any]
+
 
 def test_every_batch_is_a_transaction_of_its_own_and_none_is_larger(kit: Kit) -> None:
     sessions(11, left=-DAY)
@@ -83,9 +85,6 @@ def test_a_search_that_found_nothing_to_delete_is_followed_by_no_rest() -> None:
     stop = Watching()
     retain_now(stop=stop, pause=DAY)
     assert stop.seen == []
-
-
-Connection = psycopg.Connection[Any]
 
 
 def one_a_moment(make: Callable[..., list[Any]], count: int) -> list[Any]:

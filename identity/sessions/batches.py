@@ -108,7 +108,7 @@ class Windows:
         # The key of the row behind this batch closes the window.
         self._after = ahead.values_list(self._key, flat=True)[size : size + 1].first()
         # What lies before it is one batch at most. Where many rows share that key it may be nothing, so the window must
-        # be known to begin before it.
+        # be known to begin before it. A batch of one that meets a lock could not be tried again in smaller pieces.
         fits = self._after is None or self._start not in (None, self._after)
         if not (self._whole and fits and size > 1):
             return self._change(self._up_to(ahead, "lte"), size)

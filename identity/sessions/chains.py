@@ -90,6 +90,7 @@ class Chains:
     ) -> None:
         self.left_out = left_out
         self._old, self._cutoff = old, cutoff
+        # Never whole: tips have to be locked before their chains are read, or a child could arrive meanwhile.
         self._tips = None if starts is not None else Windows(old.tips(), "updated_at", self._delete, whole=False)
         if self._tips:
             self._tips.left_out = left_out
