@@ -4,10 +4,10 @@ import argparse
 import time
 
 from benchmarks import chains, copies, expiry, idle, memory, online, pace, peers, retention
-from benchmarks.pairs import say
-from benchmarks.report import HEADINGS, Results, aligned
-from benchmarks.server import serving
-from benchmarks.sizes import SIZES
+from benchmarks.rig.pairs import say
+from benchmarks.rig.report import HEADINGS, Results, aligned
+from benchmarks.rig.server import serving
+from benchmarks.rig.sizes import SIZES
 
 GROUPS = {
     "expiry": expiry.measure,
@@ -36,7 +36,7 @@ def main() -> None:
             GROUPS[name](server, size, results)
             say(f"{name}: {time.monotonic() - started:.0f} s")
             if flags.record:  # after each group: what was measured is not lost with what comes after it
-                from benchmarks import page  # it draws, and nothing else needs the package for that
+                from benchmarks.rig import page  # it draws, and nothing else needs the package for that
 
                 page.write(results, server=server, size=size, seconds=time.monotonic() - began)
     print(aligned(HEADINGS, [row.cells() for row in results.rows]))

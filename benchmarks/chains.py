@@ -4,14 +4,14 @@ import time
 
 from psycopg import sql
 
-from benchmarks import data
 from benchmarks.expiry import rates
-from benchmarks.pairs import in_turn
-from benchmarks.performing import perform
-from benchmarks.report import Goal, Results, Row
 from benchmarks.retention import BATCH, raw_rate
-from benchmarks.server import Connection, Fill, Server
-from benchmarks.sizes import Size
+from benchmarks.rig import data
+from benchmarks.rig.pairs import in_turn
+from benchmarks.rig.report import Goal, Results, Row
+from benchmarks.rig.runs import perform
+from benchmarks.rig.server import Connection, Fill, Server
+from benchmarks.rig.sizes import Size
 
 NAIVE = """
     DELETE FROM refresh_sessions WHERE id = ANY(ARRAY(

@@ -2,12 +2,12 @@
 
 from functools import partial
 
-from benchmarks import data
-from benchmarks.pairs import in_turn
-from benchmarks.performing import together
-from benchmarks.report import Goal, Results, Row, short
-from benchmarks.server import Server
-from benchmarks.sizes import Size
+from benchmarks.rig import data
+from benchmarks.rig.pairs import in_turn
+from benchmarks.rig.report import Goal, Results, Row, short
+from benchmarks.rig.runs import together
+from benchmarks.rig.server import Server
+from benchmarks.rig.sizes import Size
 
 JOBS = (
     ("expire_sessions", "due", "n_tup_upd", "expire sessions"),

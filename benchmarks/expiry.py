@@ -6,12 +6,12 @@ from contextlib import contextmanager
 from itertools import pairwise
 from statistics import mean
 
-from benchmarks import data
-from benchmarks.pairs import Pairs, in_turn, spread
-from benchmarks.performing import Performed, perform
-from benchmarks.report import Curves, Goal, Results, Row, short
-from benchmarks.server import Connection, Fill, Server
-from benchmarks.sizes import Size
+from benchmarks.rig import data
+from benchmarks.rig.pairs import Pairs, in_turn, spread
+from benchmarks.rig.report import Curves, Goal, Results, Row, short
+from benchmarks.rig.runs import Performed, perform
+from benchmarks.rig.server import Connection, Fill, Server
+from benchmarks.rig.sizes import Size
 
 RAW = "UPDATE refresh_sessions SET status = 'Expired' WHERE status = 'Active' AND expires_at <= now()"
 AUTOVACUUM_OFF = "ALTER TABLE refresh_sessions SET (autovacuum_enabled = false)"

@@ -2,12 +2,12 @@
 
 import time
 
-from benchmarks import data
-from benchmarks.pairs import in_turn, say, spread
-from benchmarks.performing import Performed, perform
-from benchmarks.report import Goal, Results, Row, short
-from benchmarks.server import Server
-from benchmarks.sizes import Size
+from benchmarks.rig import data
+from benchmarks.rig.pairs import in_turn, say, spread
+from benchmarks.rig.report import Goal, Results, Row, short
+from benchmarks.rig.runs import Performed, perform
+from benchmarks.rig.server import Server
+from benchmarks.rig.sizes import Size
 
 ANTI_JOIN = """
     SELECT count(*) FROM refresh_sessions s

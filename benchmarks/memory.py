@@ -1,11 +1,11 @@
 """Peak memory of a process that works off a big backlog, next to one that finds nothing."""
 
-from benchmarks import data
-from benchmarks.pairs import say, spread
-from benchmarks.performing import perform
-from benchmarks.report import Goal, Results, Row
-from benchmarks.server import Server
-from benchmarks.sizes import Size
+from benchmarks.rig import data
+from benchmarks.rig.pairs import say, spread
+from benchmarks.rig.report import Goal, Results, Row
+from benchmarks.rig.runs import perform
+from benchmarks.rig.server import Server
+from benchmarks.rig.sizes import Size
 
 
 def measure(server: Server, size: Size, results: Results) -> None:

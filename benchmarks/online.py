@@ -7,14 +7,15 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from benchmarks import data, expiry
-from benchmarks.pairs import say, spread
-from benchmarks.performing import NOTHING, Variables, perform
-from benchmarks.report import Curves, Goal, Results, Row, Table, short
-from benchmarks.server import Server
-from benchmarks.sizes import Size
-from benchmarks.traffic import flowing, percentile
-from benchmarks.watch import watching
+from benchmarks import expiry
+from benchmarks.rig import data
+from benchmarks.rig.pairs import say, spread
+from benchmarks.rig.report import Curves, Goal, Results, Row, Table, short
+from benchmarks.rig.runs import NOTHING, Variables, perform
+from benchmarks.rig.server import Server
+from benchmarks.rig.sizes import Size
+from benchmarks.rig.traffic import flowing, percentile
+from benchmarks.rig.watch import watching
 
 JOB = "job"  # the application name of whoever drains
 COMPUTING = "a process that computes, no database"

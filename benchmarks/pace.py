@@ -4,12 +4,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from benchmarks import online
-from benchmarks.pairs import say
-from benchmarks.performing import perform
-from benchmarks.replica import caught_up, lagging, replicating
-from benchmarks.report import Results, Table, short
-from benchmarks.server import MAINTENANCE, Server
-from benchmarks.sizes import Size
+from benchmarks.rig.pairs import say
+from benchmarks.rig.replica import caught_up, lagging, replicating
+from benchmarks.rig.report import Results, Table, short
+from benchmarks.rig.runs import perform
+from benchmarks.rig.server import MAINTENANCE, Server
+from benchmarks.rig.sizes import Size
 
 MEGABYTE = 1024 * 1024
 UNKNOWN = ("not measured",) * 3

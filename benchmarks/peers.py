@@ -9,14 +9,14 @@ import tempfile
 import time
 from dataclasses import dataclass
 
-from benchmarks.commands import OUR_COMMANDS, OURS, PEERS, Compared
-from benchmarks.pairs import say, spread
-from benchmarks.performing import PATIENT
-from benchmarks.report import Results, Row, Table, short
-from benchmarks.server import COPY, ROOT, Server
-from benchmarks.sizes import Size
-from benchmarks.traffic import flowing
-from benchmarks.watch import EVERY_SECONDS, peak_memory, watching
+from benchmarks.rig.commands import OUR_COMMANDS, OURS, PEERS, Compared
+from benchmarks.rig.pairs import say, spread
+from benchmarks.rig.report import Results, Row, Table, short
+from benchmarks.rig.runs import PATIENT
+from benchmarks.rig.server import COPY, ROOT, Server
+from benchmarks.rig.sizes import Size
+from benchmarks.rig.traffic import flowing
+from benchmarks.rig.watch import EVERY_SECONDS, peak_memory, watching
 
 JOB = "job"
 

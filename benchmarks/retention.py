@@ -3,13 +3,13 @@
 import time
 from functools import partial
 
-from benchmarks import data
 from benchmarks.expiry import rates
-from benchmarks.pairs import in_turn
-from benchmarks.performing import perform
-from benchmarks.report import Goal, Results, Row
-from benchmarks.server import Server
-from benchmarks.sizes import Size
+from benchmarks.rig import data
+from benchmarks.rig.pairs import in_turn
+from benchmarks.rig.report import Goal, Results, Row
+from benchmarks.rig.runs import perform
+from benchmarks.rig.server import Server
+from benchmarks.rig.sizes import Size
 
 BATCH = 5000  # the default of the job
 RAW = """

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from identity.bounded import bounded
+from identity.deadline import bounded
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider

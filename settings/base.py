@@ -6,8 +6,7 @@ from typing import Any
 from django.core.exceptions import ImproperlyConfigured
 from psycopg import IsolationLevel
 
-from identity import environment, logs
-from identity.postgres import url
+from identity import database_url, environment, logs
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 DATABASE_SCHEMA: str = environment.read("DATABASE_SCHEMA", environment.SCHEMA, "identity")
@@ -17,13 +16,13 @@ DATABASE_SCHEMA_OPTION: bool = environment.read("DATABASE_SCHEMA_OPTION", enviro
 
 def database() -> dict[str, Any] | None:
     """Return the DATABASES entry of DATABASE_URL, None if unset. Its value is not repeated: it holds a password."""
-    written = environment.secret("DATABASE_URL", url.ACCEPTED)
+    written = environment.secret("DATABASE_URL", database_url.ACCEPTED)
     if written is None:
         return None
     try:
-        return url.parse(written)
+        return database_url.parse(written)
     except (ValueError, TypeError):
-        raise ImproperlyConfigured(f"DATABASE_URL is refused: give {url.ACCEPTED}.") from None
+        raise ImproperlyConfigured(f"DATABASE_URL is refused: give {database_url.ACCEPTED}.") from None
 
 
 # libpq waits two minutes for a host that does not answer, and for hours on a connection whose other end is gone: a job

@@ -9,7 +9,7 @@ if not DATABASES:
     DATABASES = {
         "default": on_schema(
             {
-                "ENGINE": "identity.postgres.embedded",
+                "ENGINE": "local.embedded",
                 "NAME": "postgres",
                 "USER": "postgres",
                 "HOST": str(BASE_DIR / "var" / "postgres"),
@@ -17,7 +17,7 @@ if not DATABASES:
             }
         )
     }
-INSTALLED_APPS = [*INSTALLED_APPS, "identity.demo"]
+INSTALLED_APPS = [*INSTALLED_APPS, "local"]
 SECRET_KEY = environment.secret("DJANGO_SECRET_KEY", "a long random text") or "local-only-not-a-secret"
 DEBUG: bool = environment.read("DJANGO_DEBUG", environment.BOOLEAN, "on")
 ALLOWED_HOSTS: list[str] = environment.read("DJANGO_ALLOWED_HOSTS", environment.HOSTS, "localhost,127.0.0.1,[::1]")

@@ -14,9 +14,9 @@ from django.conf import settings
 from django.db import connection
 
 from identity.logs import Formatter
-from tests.kit import Kit, terminate_others
-from tests.log import Log
-from tests.processes import Process, database_url
+from tests.kit.log import Log
+from tests.kit.processes import Process, database_url
+from tests.kit.triggers import Kit, terminate_others
 
 PREFIXES = ("EXPIRE_SESSIONS_", "SESSION_RETENTION_", "METRICS_", "PROMETHEUS_", "OTEL_")
 

@@ -6,7 +6,7 @@ from itertools import count
 from django.db import connection
 
 from identity.sessions.backoffice.bounded import clock
-from tests.factories import RefreshSessionFactory, RequestFactory
+from tests.kit.factories import RefreshSessionFactory, RequestFactory
 
 DAY, HOUR, MINUTE = timedelta(days=1), timedelta(hours=1), timedelta(minutes=1)
 PHONE, ADDRESS, AGENT = "+79991234567", "203.0.113.77", "CanaryBrowser/7.0"

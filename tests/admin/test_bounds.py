@@ -9,8 +9,8 @@ from identity.sessions.backoffice.bounded import NotInTime, bounded, clock
 from identity.sessions.models import RefreshSession, SignInConfirmationRequest
 from tests.admin.addresses import REQUESTS, SESSIONS, backlog, change, changelist, shown
 from tests.admin.rows import DAY
-from tests.factories import chain, requests, sessions
-from tests.plans import indexes, on_table, plans
+from tests.kit.factories import chain, requests, sessions
+from tests.kit.plans import indexes, on_table, plans
 
 # What one page may cost, logging in and permissions included.
 MOST_STATEMENTS = 12

@@ -7,7 +7,7 @@ import pytest
 from django.core.management import call_command
 from playwright.sync_api import Page, expect, sync_playwright
 
-from identity.demo.browser import CHROMIUM, opened
+from local.browser import CHROMIUM, opened
 from tests.admin import rows
 from tests.admin.addresses import SESSIONS, backlog, change, changelist
 from tests.admin.conftest import PASSWORD, VIEWS, user

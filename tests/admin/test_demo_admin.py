@@ -8,8 +8,8 @@ from django.conf import settings
 from django.core.management import CommandError, call_command
 from django.test import Client
 
-from identity.demo.management.commands import demo_admin
-from identity.demo.users import USERS, make_users
+from local.management.commands import demo_admin
+from local.users import USERS, make_users
 from tests.admin import rows
 from tests.admin.addresses import backlog, change
 
@@ -39,7 +39,7 @@ def called(monkeypatch):
 
 @pytest.mark.django_db
 def test_it_serves_this_machine_alone_and_prints_a_password_that_opens_the_admin(called, monkeypatch):
-    monkeypatch.setitem(settings.DATABASES["default"], "ENGINE", "identity.postgres.embedded")
+    monkeypatch.setitem(settings.DATABASES["default"], "ENGINE", "local.embedded")
     monkeypatch.setitem(settings.DATABASES["default"], "HOST", "/var/postgres")
     out = StringIO()
     call_command("demo_admin", port="8765", stdout=out)

@@ -10,7 +10,7 @@ from identity.sessions.models import RefreshSession
 from tests.admin import rows
 from tests.admin.addresses import REQUESTS, SESSIONS, change, changelist, shown
 from tests.admin.rows import DAY, MINUTE
-from tests.factories import requests, sessions
+from tests.kit.factories import requests, sessions
 
 
 def test_overdue_sessions_are_those_that_the_job_would_expire_the_oldest_first(viewer):

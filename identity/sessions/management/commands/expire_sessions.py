@@ -5,8 +5,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from identity.sessions import command_line
-from identity.sessions.jobs import EXPIRE_SESSIONS
+from identity.sessions.jobs.job import EXPIRE_SESSIONS
+from identity.sessions.worker import command_line
 
 
 class Command(BaseCommand):
