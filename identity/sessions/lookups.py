@@ -7,11 +7,12 @@ An address is valid for one statement, or for as long as the row is locked: exac
 row without a look into an index of random ids, which is most of what is left to save.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from django.contrib.postgres.expressions import ArraySubquery
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.models import BooleanField, Expression, Field, Lookup, QuerySet, UUIDField
+from django.db.models import BooleanField, Expression, F, Field, Lookup, QuerySet, UUIDField
 from django.db.models.sql.compiler import SQLCompiler
 
 
@@ -50,6 +51,27 @@ class AnyOf(Lookup):
         left, left_params = self.process_lhs(compiler, connection)
         right, right_params = self.process_rhs(compiler, connection)
         return f"{left} = ANY({right})", (*left_params, *right_params)
+
+
+class AmongIds(Expression):
+    """The condition that a row's id is among those that a query of raw SQL returns."""
+
+    output_field = BooleanField()
+
+    def __init__(self, ids: str, params: Sequence[Any]) -> None:
+        super().__init__()
+        self.ids, self.params = ids, params
+        self.pk: Any = F("pk")
+
+    def get_source_expressions(self) -> list[Any]:
+        return [self.pk]
+
+    def set_source_expressions(self, exprs: Sequence[Any]) -> None:
+        [self.pk] = exprs
+
+    def as_sql(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper) -> tuple[str, tuple[Any, ...]]:
+        column, params = compiler.compile(self.pk)
+        return f"{column} IN ({self.ids})", (*params, *self.params)
 
 
 class Hidden(Expression):

@@ -7,7 +7,7 @@ from uuid import uuid4
 from django.db import models
 from django.db.models import Exists, OuterRef, Q, Subquery
 
-from identity.sessions import lookups  # noqa: F401 -- registers any_of
+from identity.sessions import lookups
 
 
 class RefreshSessionStatus(models.TextChoices):
@@ -28,6 +28,29 @@ class ConfirmationRequestStatus(models.TextChoices):
 TERMINAL = [RefreshSessionStatus.ROTATED, RefreshSessionStatus.REVOKED, RefreshSessionStatus.EXPIRED]
 # A rotated session has a child by nature, so a chain ends in one of these. The index on tips holds only them.
 TIPS = [RefreshSessionStatus.REVOKED, RefreshSessionStatus.EXPIRED]
+
+# From every old session with a child that stays, up along its parents. UNION meets each only once, so cycles end too.
+# LATERAL with OFFSET keeps it a chain of index look-ups: as a plain join the planner hashes the whole table, each time.
+KEPT = """
+    WITH RECURSIVE kept (id, parent_session_id) AS (
+        SELECT s.id, s.parent_session_id FROM refresh_sessions s
+        WHERE s.status = ANY(%s) AND s.updated_at < %s AND EXISTS (
+            SELECT FROM refresh_sessions child
+            WHERE child.parent_session_id = s.id AND NOT (child.status = ANY(%s) AND child.updated_at < %s))
+        UNION
+        SELECT parent.id, parent.parent_session_id
+        FROM kept CROSS JOIN LATERAL (
+            SELECT s.id, s.parent_session_id FROM refresh_sessions s
+            WHERE s.id = kept.parent_session_id AND s.status = ANY(%s) AND s.updated_at < %s OFFSET 0
+        ) parent
+    )
+    SELECT id FROM kept
+"""
+
+
+def kept_by_a_descendant(cutoff: datetime) -> lookups.AmongIds:
+    """Return the condition that a live or younger descendant keeps a session that is past retention."""
+    return lookups.AmongIds(KEPT, [TERMINAL, cutoff] * 3)
 
 
 class RefreshSessionQuerySet(models.QuerySet["RefreshSession"]):
@@ -57,9 +80,16 @@ class RefreshSessionQuerySet(models.QuerySet["RefreshSession"]):
         child = RefreshSession.objects.filter(parent_session=OuterRef("pk")).values("pk")[:1]
         return self.alias(child=Subquery(child)).filter(child=None)
 
-    def with_children(self) -> Self:
-        """Select sessions that another refers to. Past retention these are blocked, and no backlog."""
-        return self.filter(Exists(RefreshSession.objects.filter(parent_session=OuterRef("pk"))))
+    def blocked(self, cutoff: datetime) -> Self:
+        """Select sessions past retention that a live or younger descendant keeps: these are no backlog."""
+        return self.older_than(cutoff).filter(kept_by_a_descendant(cutoff))
+
+    def to_delete(self, cutoff: datetime) -> Self:
+        """Select sessions past retention of which every descendant is past retention too: the rest of the old ones.
+
+        A cycle of sessions is among them when all of it is old and no other session keeps it.
+        """
+        return self.older_than(cutoff).exclude(kept_by_a_descendant(cutoff))
 
 
 class ConfirmationRequestQuerySet(models.QuerySet["SignInConfirmationRequest"]):

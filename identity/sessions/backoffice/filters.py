@@ -52,13 +52,13 @@ class SessionsFilter(WaitingFilter):
         "overdue": Choice("overdue", lambda rows, now, _: rows.due(now), "expires_at"),
         "deletable": Choice(
             "past retention: deletable",
-            lambda rows, now, options: rows.older_than(now - options.refresh_terminal_retention).childless(),
+            lambda rows, now, options: rows.to_delete(now - options.refresh_terminal_retention),
             "updated_at",
             indexed=False,
         ),
         "blocked": Choice(
             "past retention: blocked by a descendant",
-            lambda rows, now, options: rows.older_than(now - options.refresh_terminal_retention).with_children(),
+            lambda rows, now, options: rows.blocked(now - options.refresh_terminal_retention),
             "updated_at",
             indexed=False,
         ),

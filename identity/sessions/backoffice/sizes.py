@@ -102,6 +102,6 @@ def blocked(cutoff: datetime) -> int | None:
     """Return how many sessions past retention another refers to, at most CAP + 1; None if not counted in time."""
     try:
         with bounded():
-            return RefreshSession.objects.older_than(cutoff).with_children()[: CAP + 1].count()
+            return RefreshSession.objects.blocked(cutoff)[: CAP + 1].count()
     except NotInTime:
         return None
