@@ -55,6 +55,16 @@ def log() -> Iterator[Log]:
 
 
 @pytest.fixture
+def debug_log(log: Log) -> Iterator[Log]:
+    """Collect what is told to who looks closely, too."""
+    logger = logging.getLogger("identity.sessions")
+    level = logger.level
+    logger.setLevel(logging.DEBUG)
+    yield log
+    logger.setLevel(level)
+
+
+@pytest.fixture
 def connect(transactional_db: None) -> Iterator[Callable[[], psycopg.Connection[Any]]]:
     """Open further connections to the test database, as other processes would; what they left open is rolled back."""
     opened: list[psycopg.Connection[Any]] = []

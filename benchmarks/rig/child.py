@@ -18,10 +18,11 @@ from benchmarks.rig.watch import peak_memory
 
 
 def main(name: str, times: int, wait: bool) -> None:
-    from identity.sessions.jobs import job as jobs
+    from identity.sessions.jobs.expiry import EXPIRE_SESSIONS
+    from identity.sessions.jobs.retention import SESSION_RETENTION
     from identity.sessions.options import load
 
-    job = {"expire_sessions": jobs.EXPIRE_SESSIONS, "session_retention": jobs.SESSION_RETENTION}[name]
+    job = {"expire_sessions": EXPIRE_SESSIONS, "session_retention": SESSION_RETENTION}[name]
     options: Any = load(job.options)
     if wait:  # until all copies are ready to start
         connections["default"].ensure_connection()
@@ -34,7 +35,7 @@ def main(name: str, times: int, wait: bool) -> None:
 
 def one_run(job: Any, options: Any) -> dict[str, Any]:
     """Perform one run; return its times, rows, when each batch ended, seconds by statement, and peak memory in MB."""
-    from identity.sessions.jobs.performing import perform
+    from identity.sessions.jobs.job import perform
     from identity.sessions.jobs.stopping import Stop
 
     began = time.time()
@@ -61,8 +62,8 @@ def one_run(job: Any, options: Any) -> dict[str, Any]:
     return {
         "began": began,
         "seconds": report.seconds,
-        "changed": report.changed,
-        "left": report.backlog.remaining,
+        "changed": {phase.name: rows for phase, rows in report.changed.items()},
+        "left": report.left.remaining,
         "outcome": report.outcome,
         "problems": report.problems,
         "batches": batches,

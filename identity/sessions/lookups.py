@@ -11,8 +11,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from django.contrib.postgres.expressions import ArraySubquery
+from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import BooleanField, Expression, F, Field, Lookup, QuerySet, UUIDField
+from django.db.models.expressions import Combinable
 from django.db.models.sql.compiler import SQLCompiler
 
 
@@ -88,21 +90,32 @@ class Hidden(Expression):
         return f"CASE WHEN {condition} THEN true ELSE false END", tuple(params)
 
 
-def picked(rows: QuerySet[Any], chunk: QuerySet[Any]) -> QuerySet[Any]:
+def is_one_table(rows: QuerySet[Any]) -> bool:
+    """Tell whether all rows lie in one table: an address is unique in one partition only."""
+    with connections[rows.db].cursor() as cursor:
+        cursor.execute(
+            "SELECT relkind = 'r' AND NOT relhassubclass FROM pg_class WHERE oid = to_regclass(%s)",
+            [rows.model._meta.db_table],
+        )
+        return bool(cursor.fetchone() == (True,))
+
+
+def picked(rows: QuerySet[Any], chunk: QuerySet[Any], *, by: Combinable) -> QuerySet[Any]:
     """Select the rows that a locking subquery picks, and that still are in the set.
 
     The set's own conditions may look so selective (no statistics, or those of a quiet hour) that the planner goes by
     their index and compares each row with every address: a batch then takes time by the square of its size.
     """
-    found: QuerySet[Any] = rows.model._base_manager.using(rows.db).filter(addressed(chunk), Hidden(rows))
+    found: QuerySet[Any] = rows.model._base_manager.using(rows.db).filter(addressed(chunk, by=by), Hidden(rows))
     return found
 
 
-def addressed(addresses: QuerySet[Any] | str) -> AnyOf:
+def addressed(addresses: QuerySet[Any] | str, *, by: Combinable) -> AnyOf:
     """Return the condition that a row is one of those that a locking subquery picks, or has an address of the array.
 
-    The array is text, as PostgreSQL writes it: it comes from there, and thousands of values need not be taken apart.
+    `by` is RowAddress, or the primary key where rows lie in several tables. The array is text, as PostgreSQL writes it:
+    it comes from there, and thousands of values need not be taken apart.
     """
     if isinstance(addresses, QuerySet):
-        return AnyOf(RowAddress(), ArraySubquery(addresses.values_list(RowAddress())))
-    return AnyOf(RowAddress(), addresses)
+        return AnyOf(by, ArraySubquery(addresses.values_list(by)))
+    return AnyOf(by, addresses)

@@ -28,6 +28,8 @@ class ConfirmationRequestStatus(models.TextChoices):
 TERMINAL = [RefreshSessionStatus.ROTATED, RefreshSessionStatus.REVOKED, RefreshSessionStatus.EXPIRED]
 # A rotated session has a child by nature, so a chain ends in one of these. The index on tips holds only them.
 TIPS = [RefreshSessionStatus.REVOKED, RefreshSessionStatus.EXPIRED]
+# What is blanked on a session that must stay.
+PERSONAL_DATA = Q(ip_address__isnull=False) | ~Q(user_agent="")
 
 # From every old session with a child that stays, up along its parents. UNION meets each only once, so cycles end too.
 # LATERAL with OFFSET keeps it a chain of index look-ups: as a plain join the planner hashes the whole table, each time.
@@ -77,8 +79,21 @@ class RefreshSessionQuerySet(models.QuerySet["RefreshSession"]):
 
         A join in its place would have the planner read the whole table for the children of one batch.
         """
+        return self.with_child().filter(child=None)
+
+    def with_child(self) -> Self:
+        """Add `child`, the id of some session that refers to this one, or null."""
         child = RefreshSession.objects.filter(parent_session=OuterRef("pk")).values("pk")[:1]
-        return self.alias(child=Subquery(child)).filter(child=None)
+        return self.alias(child=Subquery(child))
+
+    def ends(self) -> Self:
+        """Select sessions that no later one refers to: childless ones, and at least one of each cycle."""
+        children = RefreshSession.objects.filter(parent_session=OuterRef("pk"))
+        later = Q(updated_at__gt=OuterRef("updated_at")) | Q(updated_at=OuterRef("updated_at"), pk__gt=OuterRef("pk"))
+        return self.filter(~Exists(children.filter(later)))
+
+    def with_personal_data(self) -> Self:
+        return self.filter(PERSONAL_DATA)
 
     def blocked(self, cutoff: datetime) -> Self:
         """Select sessions past retention that a live or younger descendant keeps: these are no backlog."""

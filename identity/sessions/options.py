@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from identity import environment
-from identity.environment import BATCH_SIZE, DURATION, DURATION_OR_ZERO, Form
+from identity.environment import BATCH_SIZE, BOOLEAN, DURATION, DURATION_OR_ZERO, Form
 from identity.sessions.night_window import NightWindow, parse_night_window
 
 NIGHT_WINDOW = Form(
@@ -63,6 +63,7 @@ class SessionRetentionOptions:
     )
     batch_pause: timedelta = option("0s", DURATION_OR_ZERO, "rest between two batches, outside any transaction")
     lock_timeout: timedelta = option("500ms", DURATION, "longest wait for a lock, then the job gives way")
+    redact_blocked: bool = option("off", BOOLEAN, "blank address and agent of old sessions that must stay")
 
     @property
     def interval(self) -> timedelta:
@@ -126,8 +127,10 @@ def load(options: type[T], **flags: str | None) -> T:
     return options(**values)
 
 
-def written(value: timedelta | int | NightWindow) -> str:
+def written(value: timedelta | int | bool | NightWindow) -> str:
     """Return a value the way one would write it in the environment: 90m, not 5400 seconds."""
+    if isinstance(value, bool):
+        return "on" if value else "off"
     if not isinstance(value, timedelta):
         return str(value)
     milliseconds = value // timedelta(milliseconds=1)

@@ -42,12 +42,13 @@ def test_each_panel_counts_what_its_job_would_take(viewer):
         rows.request(left=-MINUTE)
     rows.request("Confirmed", left=-MINUTE)
     rows.chain(3)
+    rows.chain(3, tip="Active", tip_age=DAY)
     rows.session("Rotated", age=91 * DAY)
     rows.session("Revoked", age=89 * DAY)
     for _ in range(4):
         rows.request("Expired", age=31 * DAY, left=-31 * DAY)
     context = page(viewer)
-    assert [panel["rows"] for panel in context["panels"]] == ["1", "2", "2", "4"]
+    assert [panel["rows"] for panel in context["panels"]] == ["1", "2", "4", "4"]
     assert context["blocked"] == "2"
 
 
@@ -55,7 +56,8 @@ def test_each_number_leads_to_the_list_of_as_many_rows(viewer):
     rows.session(left=-MINUTE)
     rows.request(left=-MINUTE)
     rows.request(age=31 * DAY)
-    rows.chain(3)
+    rows.chain(2)
+    rows.chain(3, tip="Active", tip_age=DAY)
     context = page(viewer)
     for panel in context["panels"]:
         assert len(shown(viewer.get(panel["address"]))) == int(panel["rows"])
@@ -136,7 +138,7 @@ def test_more_rows_than_the_cap_are_said_to_be_more(viewer, monkeypatch):
     monkeypatch.setattr(sizes, "CAP", 2)
     for minutes in (3, 4, 5):
         rows.session(left=-minutes * MINUTE)
-    rows.chain(4)
+    rows.chain(4, tip="Active", tip_age=DAY)
     monkeypatch.setattr("identity.sessions.backoffice.overview.CAP", 2)
     context = page(viewer)
     panel = context["panels"][EXPIRY_SESSIONS]
@@ -153,7 +155,7 @@ def test_what_the_jobs_have_done_is_gone_at_the_next_reload(viewer, capsys):
     assert [panel["rows"] for panel in panels(viewer)] == ["0"] * 4
     rows.chain(3)
     rows.request(age=31 * DAY, status="Confirmed")
-    assert [panel["rows"] for panel in panels(viewer)[2:]] == ["1", "1"]
+    assert [panel["rows"] for panel in panels(viewer)[2:]] == ["3", "1"]
     call_command("session_retention")
     assert [panel["rows"] for panel in panels(viewer)] == ["0"] * 4
     assert page(viewer)["blocked"] == "0"

@@ -4,12 +4,14 @@ LENGTH = "a whole number with a unit (ms, s, m, h, d) such as 5m, or ISO 8601 su
 ABOVE_ZERO = f"{LENGTH} and above zero"
 OR_ZERO = f"{LENGTH}; 0s is allowed"
 NUMBER = "a whole number from 1 to 1000000"
+SWITCH = "true or false (also on, off, 1, 0)"
 WINDOW = "HH:MM-HH:MM in UTC with different ends, such as 02:00-05:00, or 00:00-24:00 for always"
 
 WRONG = {
     ABOVE_ZERO: ["", " ", "0s", "PT0S", "300", "-5m", "5 minutes", "00:05", "P1M", "1.5h", "9e99", "$NOWHERE"],
     OR_ZERO: ["", "0", "-1s", "5", "$NOWHERE"],
     NUMBER: ["", "0", "-1", "5_000", "1e3", "0x10", "12h30", "2500000000", "\u0661\u0662", "$NOWHERE"],
+    SWITCH: ["", "yes", "2", "$NOWHERE"],
     WINDOW: ["", "05:00-05:00", "02:00-25:00", "25:00-02:00", "2-5", "02:00", "$NOWHERE"],
 }
 FORMS = {
@@ -29,6 +31,7 @@ FORMS = {
         "NIGHT_WINDOW_UTC": WINDOW,
         "BATCH_PAUSE": OR_ZERO,
         "LOCK_TIMEOUT": ABOVE_ZERO,
+        "REDACT_BLOCKED": SWITCH,
     },
 }
 VARIABLES = [

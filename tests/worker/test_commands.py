@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
-from identity.sessions.jobs import telemetry
 from identity.sessions.models import RefreshSession, SignInConfirmationRequest
 from tests.kit.factories import DAY, MICROSECOND, chain, requests, sessions
+from tests.kit.runs import EXPIRY, RETENTION
 from tests.kit.triggers import SESSIONS, Kit
 
 pytestmark = pytest.mark.django_db
@@ -51,6 +51,7 @@ def test_retention_says_what_it_deleted_and_what_a_descendant_keeps() -> None:
     )
 
 
+@pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("command", ["expire_sessions", "session_retention"])
 def test_a_run_at_its_deadline_is_an_orderly_end(command: str, kit: Kit) -> None:
     sessions(4, **DUE)
@@ -96,7 +97,7 @@ def samples() -> dict[Any, float]:
     """Return every sample of both jobs' metrics."""
     return {
         (sample.name, *sorted(sample.labels.items())): sample.value
-        for metrics in (telemetry.EXPIRE_SESSIONS, telemetry.SESSION_RETENTION)
+        for metrics in (EXPIRY, RETENTION)
         for metric in metrics.registry.collect()
         for sample in metric.samples
         if not sample.name.endswith("_created")

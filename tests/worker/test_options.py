@@ -73,6 +73,7 @@ def test_without_variables_the_defaults_of_the_contract_are_in_force() -> None:
         night_window=parse_night_window("02:00-05:00"),
         batch_pause=timedelta(),
         lock_timeout=timedelta(milliseconds=500),
+        redact_blocked=False,
     )
 
 

@@ -9,12 +9,11 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.db import OperationalError, connection
 
-from identity.sessions.jobs import telemetry
 from identity.sessions.models import RefreshSession, SignInConfirmationRequest
 from tests.kit.factories import DAY, NOW, requests, sessions
 from tests.kit.log import Log
 from tests.kit.processes import database_url
-from tests.kit.runs import expire_now, new_run
+from tests.kit.runs import EXPIRY, expire_now, new_run
 from tests.kit.triggers import REQUESTS, SESSIONS, Kit, execute, terminate_others
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -42,6 +41,7 @@ def test_a_backend_that_is_terminated_in_a_batch_ends_the_phase_and_the_next_run
 
 def test_a_server_that_takes_no_writes_is_left_for_a_new_connection(start: Any) -> None:
     sessions(3, now=NOW, left=-3000 * DAY)
+    requests(3, now=NOW, left=-3000 * DAY)
     name = connection.settings_dict["NAME"]
     # For connections to come, hence before the worker has one: a run on an older one would do the rows.
     execute(f'ALTER DATABASE "{name}" SET default_transaction_read_only = on')
@@ -93,6 +93,7 @@ def test_a_missing_privilege_is_one_sentence_that_names_the_table(command: str, 
         execute(f"GRANT SELECT ON ALL TABLES IN SCHEMA identity TO {role}")
         execute(f"GRANT ALL ON sign_in_confirmation_requests TO {role}")
         requests(2, now=NOW, left=-3000 * DAY, age=3001 * DAY)
+        sessions(1, now=NOW, left=-3000 * DAY)
         process = start(command, DATABASE_URL=database_url(user=role, password="any"))
         _, written = process.communicate(timeout=15)
     finally:
@@ -100,15 +101,15 @@ def test_a_missing_privilege_is_one_sentence_that_names_the_table(command: str, 
         execute(f"DROP ROLE {role}")
     assert process.returncode == 1
     assert written.splitlines()[-1] == (
-        "CommandError: The database role lacks a privilege on identity.refresh_sessions: "
-        "grant it what docs/database.md lists."
+        "CommandError: The database role lacks a privilege on identity.refresh_sessions, or row security would hide "
+        "rows from it: grant it what docs/database.md lists, or BYPASSRLS."
     )
     # The other table is done all the same.
     assert not SignInConfirmationRequest.objects.filter(status="Pending").exists()
 
 
 def test_an_outage_that_ends_both_phases_of_a_run_is_told_with_one_traceback(log: Log) -> None:
-    run = new_run(telemetry.EXPIRE_SESSIONS)
+    run = new_run(EXPIRY)
     for phase, table in (("refresh", SESSIONS), ("sicr", REQUESTS)):
         run.failed(phase, OperationalError("the connection is closed"), table=table)
     assert ["exc_info" in line for line in log.events("phase failed")] == [True, False]

@@ -113,7 +113,7 @@ def test_a_database_that_is_away_is_one_sentence_without_its_password_and_exit_1
     *lines, sentence = ended.stderr.splitlines()
     assert sentence.startswith("CommandError: The database was not reached or the connection was lost")
     assert sentence.count("DATABASE_URL") == 1
-    assert {json.loads(line)["event"] for line in lines} <= {"phase failed", "job completed"}
+    assert {json.loads(line)["event"] for line in lines} <= {"job started", "phase failed", "job completed"}
     assert "hidden" not in ended.stdout + ended.stderr
 
 

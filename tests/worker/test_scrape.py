@@ -40,6 +40,12 @@ def test_a_polling_worker_serves_every_metric_of_its_job_and_none_of_the_other()
             "runs_total",
             "last_success_timestamp_seconds",
             "oldest_overdue_seconds",
+            "oldest_due_timestamp_seconds",
+            "lag_seconds_bucket",
+            "lag_seconds_count",
+            "lag_seconds_sum",
+            "interval_seconds",
+            "max_run_duration_seconds",
         )
     }
     assert value(found, EXPIRE + "run_duration_ms_count") == 1

@@ -35,8 +35,8 @@ def test_a_short_expiry_run_sends_its_span_and_one_for_each_phase(collector: Col
         "outcome": "completed",
     }
     assert {name: span.attributes for name, span in spans.items()} == {
-        "refresh": {"phase": "refresh", "expiredCount": 3},
-        "sicr": {"phase": "sicr", "expiredCount": 1},
+        "refresh": {"phase": "refresh", "batchSize": 5000, "expiredCount": 3},
+        "sicr": {"phase": "sicr", "batchSize": 5000, "expiredCount": 1},
     }
     assert [span.parent for span in spans.values()] == [run.id, run.id]
     assert not any(span.failed for span in (run, *spans.values()))

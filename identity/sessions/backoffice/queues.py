@@ -7,7 +7,7 @@ from typing import Any
 
 from django.db.models import Model, QuerySet
 
-from identity.sessions.models import RefreshSession, RefreshSessionStatus, SignInConfirmationRequest
+from identity.sessions.models import RefreshSession, SignInConfirmationRequest
 from identity.sessions.options import ExpireSessionsOptions, SessionRetentionOptions
 
 # Rows overdue by more than so many intervals of their job break its objective.
@@ -71,9 +71,8 @@ def _retention_queues(options: SessionRetentionOptions) -> list[Queue]:
 
 
 def deletable_sessions(cutoff: datetime) -> list[QuerySet[RefreshSession]]:
-    """Return the deletable sessions in two parts: those that an index finds, and Rotated ones, which take a scan."""
-    deletable = RefreshSession.objects.older_than(cutoff).childless()
-    return [deletable.tips(), deletable.filter(status=RefreshSessionStatus.ROTATED)]
+    """Return the deletable sessions: the old ones that no descendant keeps."""
+    return [RefreshSession.objects.to_delete(cutoff)]
 
 
 def deletable_requests(cutoff: datetime) -> list[QuerySet[SignInConfirmationRequest]]:

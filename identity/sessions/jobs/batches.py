@@ -1,140 +1,262 @@
-"""Work off a set of rows in batches: each its own short transaction, made smaller when it fails."""
+"""Work off a set of rows in batches: each its own short transaction, made smaller when it fails.
+
+A row that cannot be changed costs itself alone. A batch that fails is halved until one row is left; the walk then moves
+behind that row. Where it is not the rows' fault this is noticed at the first failure: a statement over no row at all
+fails too, or none of a sample of rows from all over the set can be changed.
+"""
 
 import logging
+import time
 from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta
 from typing import Any, Protocol
-from uuid import UUID
+from uuid import UUID, uuid4
 
-from django.db import Error
-from django.db.models import QuerySet
+from django.db import Error, connections
+from django.db.models import F, QuerySet
+from django.db.models.expressions import Combinable
 
 from identity.sessions.jobs import telemetry
-from identity.sessions.jobs.failures import STATEMENT_TIMEOUT, Kind, kind, sqlstate
-from identity.sessions.jobs.run import Run
+from identity.sessions.jobs.failures import Dropped, Kind, is_lost_race, kind
+from identity.sessions.jobs.run import ROW_PATIENCE, PhaseRun, Run
+from identity.sessions.jobs.telemetry import Outcome
+from identity.sessions.jobs.walk import Listed, Walk, Way
+from identity.sessions.lookups import RowAddress, is_one_table, picked
 
-# Rows that one run leaves out because each fails by itself. More of them is no stray row but a fault of the schema,
-# and finding each costs some twenty statements.
-MOST_LEFT_OUT = 100
+# Seconds that a row is thought to take before one has been seen: ten times what it takes on a small server.
+FIRST_COST = 0.0002
+# A batch may take so many times what it is expected to, before it is tried in smaller pieces.
+SPARE_TIME = 4
+# So many times what others take makes a row slow.
+SLOW_ROW = 20
+# Rows that are tried when the first batch of a phase is refused: from the far end of the walk, and from anywhere. Were
+# three of four rows bad, and the far end too, all of these would be in one of thirty cases.
+FAR_END, ALL_OVER = 4, 12
 
 
 class Work(Protocol):
     """A set of rows to be changed batch by batch."""
 
-    table: str
-    left_out: list[UUID]
-
     @property
     def finished(self) -> bool: ...
+
+    @property
+    def since(self) -> datetime | None:
+        """Return the key of the oldest row of the batch, which says how late all of it is at the most."""
+
+    seen: bool  # whether the last batch came as far as to read which rows are next
 
     def batch(self, size: int) -> int:
         """Change at most `size` rows inside the transaction that is open; return how many."""
 
-    def advance(self, changed: int) -> None:
+    def advance(self) -> None:
         """Move on: the last batch is committed."""
 
-    def first(self) -> UUID | None:
-        """Return the row that a batch of one would begin with."""
+    def careful(self) -> None:
+        """Pass by what is locked elsewhere from now on, instead of waiting for it."""
+
+    def skip(self) -> UUID | None:
+        """Move behind the one row of the last batch, which failed, and return its id; None if none was found."""
+
+    def only(self, ids: list[UUID]) -> "Work":
+        """Return the same work on these rows alone."""
+
+    def sample(self) -> list[UUID]:
+        """Return ids from the far end of the walk, and from all over the set."""
 
 
-def work_off(run: Run, phase: str, work: Work) -> Iterator[int]:
-    """Work off a set until it is finished or the run may not go on; yield the rows of each batch once it is committed.
+class Pace:
+    """How many rows the next batch takes: what fits into its time, half after a failure, double after a success.
 
-    A batch that fails is rolled back alone and tried again at half the size, and the size doubles with each success,
-    but never again to one that took too long. A row that fails by itself is left out. Raises the error when smaller
-    batches cannot help, or when there is no time left to try one and the run has done nothing yet.
+    After a failure the size grows only once as many rows as failed are done with: the failing one is among them.
     """
-    size = limit = run.batch_size
+
+    def __init__(self, most: int) -> None:
+        self._batch_size = self._most = self._size = most
+        self._owed = 0
+        self.cost = FIRST_COST  # seconds a row
+
+    def size(self, seconds: float) -> int:
+        """Return a size of which a batch should take half of so many seconds."""
+        return max(1, min(self._size, int(seconds / 2 / self.cost)))
+
+    def passed(self, size: int, seconds: float) -> None:
+        self.cost = max(seconds / size, 1e-6)
+        self._owed -= size
+        if self._owed <= 0:
+            self._size = min(max(2 * size, self._size), self._most)
+
+    def failed(self, size: int, *, slow: bool) -> None:
+        self._owed, self._size = size, max(1, size // 2)
+        if slow:  # whatever limit it was that ended the batch, what is smaller than this passes it
+            self._most = self._size
+
+    def patient(self, limit: timedelta) -> bool:
+        """Tell whether a row that was cut after so long is slow by itself, and not for the end of the run."""
+        return limit.total_seconds() >= min(ROW_PATIENCE, SLOW_ROW * self.cost)
+
+    def blamed(self) -> None:
+        """Go on as before: it was one row."""
+        self._owed, self._most = 0, self._batch_size
+
+
+def work_off(run: Run, phase: PhaseRun, work: Work) -> Iterator[int]:
+    """Work off a set until it is finished or the run may not go on; yield after each attempt the rows it changed.
+
+    Raises the error that no smaller batch can help: an outage, a bug, or a fault of the table as a whole.
+    """
+    pace = Pace(run.batch_size)
     while not work.finished and run.goes_on():
+        phase.began = True
+        size = pace.size(run.seconds_for_a_batch())
+        started, limit = time.monotonic(), run.limit(expected=size * pace.cost * SPARE_TIME, alone=size == 1)
+        changed = 0
         try:
-            with run.transaction():
+            with run.transaction(limit) as now:
                 changed = work.batch(size)
         except Error as error:
-            if size > 1 and _smaller_may_do(run, phase, error):
-                telemetry.event("batch retried", level=logging.WARNING, phase=phase, batchSize=size, error=error)
-                size //= 2
-                limit = size if sqlstate(error) == STATEMENT_TIMEOUT else limit
-            else:
-                _leave_out(run, phase, work, error)
+            changed = 0
+            work.careful()
+            _look_into(run, phase, work, error)
+            if size == 1 and kind(error) is Kind.SLOW and phase.changed and not pace.patient(limit):
+                run.halted = Outcome.DEADLINE  # what is left of the run is too short for a row
+                return
+            _make_smaller(phase, work, pace, size, error)
         else:
-            work.advance(changed)
-            run.count(phase, changed)
-            size = min(2 * size, limit)
-            yield changed
+            phase.count(changed, since=work.since, now=now)
+            work.advance()
+            pace.passed(size, time.monotonic() - started)
+        yield changed
 
 
-def _smaller_may_do(run: Run, phase: str, error: Error) -> bool:
-    """Tell whether a batch that failed with this error may be tried again in smaller pieces."""
-    # A batch that outlasts every run would otherwise end each of them in order, and the backlog would only grow.
-    in_vain = sqlstate(error) == STATEMENT_TIMEOUT and run.time_is_up and not run.changed[phase]
-    return kind(error) in (Kind.CUT, Kind.ROW) and not in_vain
-
-
-def _leave_out(run: Run, phase: str, work: Work, error: Error) -> None:
-    if kind(error) is not Kind.ROW or len(work.left_out) >= MOST_LEFT_OUT:
+def _make_smaller(phase: PhaseRun, work: Work, pace: Pace, size: int, error: Error) -> None:
+    """Halve the next batch, or leave the one row that was in this one."""
+    if size > 1:
+        telemetry.event("batch retried", level=logging.DEBUG, phase=phase.name, batchSize=size, error=error)
+        pace.failed(size, slow=kind(error) is Kind.SLOW)
+        return
+    pace.blamed()
+    row = work.skip()
+    if row is None:  # not even which row it was could be read
         raise error
-    with run.transaction():
-        row = work.first()
-    if row is not None:
-        work.left_out.append(row)
-        run.failed(phase, error, table=work.table)
+    of_the_row = {Kind.REFUSED: not is_lost_race(error, table=phase.table), Kind.SLOW: True}
+    if of_the_row.get(kind(error)):
+        phase.leave(row, error)
 
 
-class Windows:
-    """A walk over a set along a key: each batch starts where the one before it ended.
+def _look_into(run: Run, phase: PhaseRun, work: Work, error: Error) -> None:
+    """Raise the error if it is not of some row: an outage, a lock on all of the table, a fault of each statement."""
+    what = kind(error)
+    if what in (Kind.OUTAGE, Kind.BUG) or (what is Kind.LOCKED and not work.seen):
+        raise error
+    if what is Kind.SLOW and connections[run.alias].connection is not None:
+        connections[run.alias].close_if_unusable_or_obsolete()  # transaction_timeout ends the session too
+    if what is not Kind.REFUSED or phase.rows_are_to_blame or is_lost_race(error, table=phase.table):
+        return
+    with run.transaction(run.limit()):
+        work.only([uuid4()]).batch(1)  # no row has this id, but triggers and privileges of the statement speak up
+    phase.rows_are_to_blame = bool(phase.changed) or _some_can_be_changed(run, phase, work, error)
+    if not phase.rows_are_to_blame:
+        raise error
 
-    Without it every batch would pass over the dead versions of all rows before it, which cannot be cleaned up while an
-    old snapshot is open elsewhere. A short batch never means the end: locked rows are skipped.
 
-    `change(window, None)` changes a whole window, which costs the server least and waits for what is locked in it;
-    `change(window, most)` picks at most so many of its rows, past the locked ones. Windows are changed whole until one
-    fails, or was empty because another copy is at work here: from then on rows are picked, and copies share the rest.
+def _some_can_be_changed(run: Run, phase: PhaseRun, work: Work, error: Error) -> bool:
+    if isinstance(error, Dropped) and error.others:
+        return True
+    with run.transaction(run.limit()):
+        sample = work.sample()
+    # What a trigger drops can be told from the rest in one statement; an error hides what would become of the others.
+    tries = [sample] if isinstance(error, Dropped) else [[pk] for pk in sample]
+    return any(_can_be_changed(run, phase, work.only(ids), len(ids)) for ids in tries)
+
+
+def _can_be_changed(run: Run, phase: PhaseRun, work: Work, size: int) -> bool:
+    try:
+        with run.transaction(run.limit(alone=True)) as now:
+            changed = work.batch(size)
+    except Error as error:
+        if kind(error) in (Kind.OUTAGE, Kind.BUG):
+            raise
+        return isinstance(error, Dropped) and bool(error.others)
+    phase.count(changed, since=work.since, now=now)
+    return changed > 0
+
+
+class Rows:
+    """Rows that nothing refers to, changed a window at a time.
+
+    A window is changed whole by its bounds, which costs the server least and waits for what is locked in it. After the
+    first failure, or the first window that was empty because another copy is at work here, rows are picked past the
+    locked ones, and copies share the rest.
     """
 
-    finished: bool = False
-
     def __init__(
-        self, rows: QuerySet[Any], key: str, change: Callable[[Any, int | None], int], *, whole: bool = True
+        self, way: Way, change: Callable[[QuerySet[Any]], int], *, no_key: bool = False, careful: bool = False
     ) -> None:
-        self.table: str = rows.model._meta.db_table
-        self.left_out: list[UUID] = []
-        self._rows, self._key, self._change = rows, key, change
-        self._whole = whole
-        self._start: Any = None
-        self._after: Any = None
-        self._past = False
+        self._way, self._change, self._no_key = way, change, no_key
+        self._careful = careful
+        self._by: Combinable | None = None
+        self.seen = False
+
+    @property
+    def finished(self) -> bool:
+        return self._way.finished
+
+    @property
+    def since(self) -> datetime | None:
+        return self._way.since
 
     def batch(self, size: int) -> int:
-        ahead = self._ahead()
-        # The key of the row behind this batch closes the window.
-        self._after = ahead.values_list(self._key, flat=True)[size : size + 1].first()
-        # What lies before it is one batch at most. Where many rows share that key it may be nothing, so the window must
-        # be known to begin before it. A batch of one that meets a lock could not be tried again in smaller pieces.
-        fits = self._after is None or self._start not in (None, self._after)
-        if not (self._whole and fits and size > 1):
-            return self._change(self._up_to(ahead, "lte"), size)
-        self._whole = False  # and so it stays if this fails
-        changed = self._change(self._up_to(ahead, "lt"), None)
-        self._whole = changed > 0
+        self.seen = False
+        window = self._way.window(size)
+        self.seen = True
+        if self._way.empty:
+            return 0
+        rows = self._picked(window, size) if self._careful else window
+        changed = self._change(rows)
+        if changed < size:
+            changed += self._second_look(window, size, changed)
+            self._careful = self._careful or changed == 0
         return changed
 
-    def advance(self, changed: int) -> None:
-        self.finished = self._after is None
-        # Many rows may share one key: where the window stood still and nothing changed, the rest of them is locked.
-        self._past = self._after == self._start and not changed
-        self._start = self._after
+    def _second_look(self, window: QuerySet[Any], size: int, before: int) -> int:
+        """Change what was unlocked meanwhile; raise Dropped if rows stay as they are although they are locked here."""
+        held = list(self._lock(window).values_list("pk", flat=True)[: size - before])
+        if not held:
+            return 0
+        free = window.filter(pk__any_of=held)
+        changed = self._change(free)
+        if free.exists():
+            raise Dropped(others=before + changed)
+        return changed
 
-    def first(self) -> UUID | None:
-        pks = self._ahead().select_for_update(skip_locked=True, no_key=True).values_list("pk", flat=True)
-        first: UUID | None = pks.first()
-        return first
+    def _picked(self, window: QuerySet[Any], size: int) -> QuerySet[Any]:
+        if self._by is None:
+            self._by = RowAddress() if is_one_table(window) else F("pk")
+        return picked(window, self._lock(window)[:size], by=self._by)
 
-    def _up_to(self, ahead: QuerySet[Any], comparison: str) -> QuerySet[Any]:
-        return ahead if self._after is None else ahead.filter(**{f"{self._key}__{comparison}": self._after})
+    def _lock(self, rows: QuerySet[Any]) -> QuerySet[Any]:
+        return rows.select_for_update(skip_locked=True, no_key=self._no_key)
 
-    def _ahead(self) -> QuerySet[Any]:
-        rows = self._rows.order_by(self._key)
-        if self.left_out:
-            rows = rows.exclude(pk__in=self.left_out)
-        if self._start is not None:
-            rows = rows.filter(**{f"{self._key}__{'gt' if self._past else 'gte'}": self._start})
-        return rows
+    def advance(self) -> None:
+        self._way.advance()
+
+    def careful(self) -> None:
+        self._careful = True
+
+    def skip(self) -> UUID | None:
+        row = self._way.first if self.seen else None
+        self._way.advance()
+        return row
+
+    def only(self, ids: list[UUID]) -> "Rows":
+        return Rows(Listed(self._way.rows, ids), self._change, no_key=self._no_key, careful=True)
+
+    def sample(self) -> list[UUID]:
+        return sample(self._way.rows, self._way.key if isinstance(self._way, Walk) else "pk")
+
+
+def sample(rows: QuerySet[Any], key: str) -> list[UUID]:
+    """Return ids from the far end of a walk, and from all over the set."""
+    ids = rows.values_list("pk", flat=True)
+    return [*ids.order_by(f"-{key}", "-pk")[:FAR_END], *ids.order_by("?")[:ALL_OVER]]

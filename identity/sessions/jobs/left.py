@@ -1,4 +1,4 @@
-"""What a job has left: how many rows, and for how long the oldest of them has been due."""
+"""What a job has left: how many rows, since when the oldest of them waits, and how many sessions wait for others."""
 
 import logging
 from collections.abc import Mapping
@@ -7,73 +7,105 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import Error, connections
-from django.db.models import Count, Min, QuerySet
+from django.db.models import BooleanField, Count, DateTimeField, F, Func, Min, Q, QuerySet, TextField
+from django.db.models.functions import Cast
 
 from identity.sessions.jobs import failures, telemetry
-from identity.sessions.jobs.run import Run, short_transaction
-from identity.sessions.jobs.telemetry import Metrics
-
-# A count is worth a fraction of a run, and must not keep a worker from stopping: twenty seconds read some ten million
-# rows. When a stop is requested, only what is quickly counted is.
-COUNT_TIMEOUT = timedelta(seconds=20)
-COUNT_TIMEOUT_STOPPING = timedelta(milliseconds=500)
+from identity.sessions.jobs.run import Run
+from identity.sessions.jobs.walk import moment
+from identity.sessions.models import RefreshSessionQuerySet, kept_by_a_descendant
 
 
 @dataclass(frozen=True, kw_only=True)
-class Overdue:
-    """Rows that a job could change now, and the seconds since the oldest of them was due (0 without rows)."""
+class Waiting:
+    """Rows that a job could change now, and since when the oldest of them could be."""
 
     rows: int
-    seconds: float
+    since: datetime | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
-class Backlog:
-    """What is left by table, None where it was not counted; `blocked` rows are past retention but kept, no backlog."""
+class Left:
+    """What is left by table, None where it was not counted in time.
 
-    tables: Mapping[str, Overdue | None]
+    `blocked` sessions are past retention but kept by a descendant: no backlog. The oldest of them that holds personal
+    data is past retention since `blocked_since`.
+    """
+
+    tables: Mapping[str, Waiting | None]
     blocked: int | None = None
+    blocked_since: datetime | None = None
 
     @property
     def remaining(self) -> int | None:
         counted = [table.rows for table in self.tables.values() if table is not None]
         return sum(counted) if len(counted) == len(self.tables) else None
 
-    def show(self, metrics: Metrics) -> None:
-        """Set the job's gauges; what was not counted keeps the value it had."""
-        for table, found in self.tables.items():
-            if found is not None:
-                metrics.oldest.labels(table=table).set(found.seconds)
-                if metrics.backlog_by_table:
-                    metrics.backlog.labels(table=table).set(found.rows)
-        if not metrics.backlog_by_table and self.remaining is not None:
-            metrics.backlog.set(self.remaining)
-        if metrics.blocked is not None and self.blocked is not None:
-            metrics.blocked.set(self.blocked)
+
+NOTHING_COUNTED = Left(tables=dict.fromkeys(telemetry.TABLES))
 
 
-def overdue(run: Run, rows: QuerySet[Any], *, key: str, since: datetime) -> Overdue | None:
-    """Count rows left and the time from the oldest `key` to `since`; None, and a warning, if that took too long."""
-    found = _counted(run, rows, number=Count("pk"), oldest=Min(key))
+def waiting(run: Run, rows: QuerySet[Any], *, key: str, kept: timedelta = timedelta()) -> Waiting | None:
+    """Count rows that have waited since `key` + `kept`; None, and a warning, if that took too long."""
+    found = counted(run, rows, rows=Count("pk"), since=oldest(key))
+    return None if found is None else Waiting(rows=found["rows"], since=later(found["since"], kept))
+
+
+def sessions(
+    run: Run, old: RefreshSessionQuerySet, *, cutoff: datetime, drained: bool, kept: timedelta, holding: Q
+) -> Left:
+    """Count the sessions left to delete, and those that are blocked.
+
+    Where the search for sessions that may go has ended on none (`drained`), all that is old is blocked. Elsewhere it
+    takes the definition itself, which reads the table twice. `holding` is the condition of a row with personal data.
+    """
+    if drained:
+        found = counted(run, old, blocked=Count("pk"), blocked_since=oldest("updated_at", holding))
+        tables = {"refresh_sessions": Waiting(rows=0)}
+        if found is None:
+            return Left(tables=tables)
+        return Left(tables=tables, blocked=found["blocked"], blocked_since=later(found["blocked_since"], kept))
+    blocked = Q(kept_by_a_descendant(cutoff))
+    found = counted(
+        run,
+        old.with_child(),
+        rows=Count("pk", filter=~blocked),
+        since=oldest("updated_at", ~blocked & Q(child=None)),
+        blocked=Count("pk", filter=blocked),
+        blocked_since=oldest("updated_at", blocked & holding),
+    )
     if found is None:
-        return None
-    return Overdue(rows=found["number"], seconds=(since - (found["oldest"] or since)).total_seconds())
+        return Left(tables={"refresh_sessions": None})
+    return Left(
+        tables={"refresh_sessions": Waiting(rows=found["rows"], since=later(found["since"], kept))},
+        blocked=found["blocked"],
+        blocked_since=later(found["blocked_since"], kept),
+    )
 
 
-def count(run: Run, rows: QuerySet[Any]) -> int | None:
-    """Count rows; None, and a warning, if that took too long."""
-    found = _counted(run, rows, number=Count("pk"))
-    return None if found is None else found["number"]
+def oldest(key: str, condition: Q = Q()) -> Cast:  # noqa: B008 -- a Q is never changed
+    """Return the aggregate of the oldest finite key, as text: Python cannot hold every timestamp."""
+    finite = Func(F(key), function="isfinite", output_field=BooleanField())
+    return Cast(Min(key, filter=Q(finite) & condition, output_field=DateTimeField()), TextField())
 
 
-def _counted(run: Run, rows: QuerySet[Any], **wanted: Any) -> dict[str, Any] | None:
-    limit = min(run.allowed, COUNT_TIMEOUT_STOPPING if run.stop.requested else COUNT_TIMEOUT)
+def later(text: str | None, kept: timedelta) -> datetime | None:
+    """Return a moment of the database and so much time, None where there is none that Python can hold."""
     try:
-        with short_transaction(run.alias, lock_timeout=run.lock_timeout, statement_timeout=limit):
-            return rows.aggregate(**wanted)
+        found = moment(text)
+        return None if found is None else found + kept
+    except OverflowError:
+        return None
+
+
+def counted(run: Run, left: QuerySet[Any], /, **wanted: Any) -> dict[str, Any] | None:
+    """Aggregate over rows; None, and a warning, if that took too long."""
+    try:
+        with run.counting():
+            return left.aggregate(**wanted)
     except Error as error:
         if failures.kind(error) is failures.Kind.OUTAGE:
             connections[run.alias].close()
-        table = rows.model._meta.db_table
+        table = left.model._meta.db_table
         telemetry.event("backlog not counted", level=logging.WARNING, table=table, error=error)
         return None

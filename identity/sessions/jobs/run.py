@@ -1,46 +1,37 @@
-"""One run of a job: its moment and limits, whether it may go on, what it has changed, and what went wrong."""
+"""One run of a job: its moment and limits, whether it may go on, what its phases changed, and what went wrong."""
 
 import logging
+import math
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
 
-from django.db import Error, connections, transaction
+from django.db import Error, connections
 from opentelemetry import trace
-from opentelemetry.util.types import AttributeValue
+from opentelemetry.trace import Span
 
 from identity.sessions.jobs import failures, telemetry
+from identity.sessions.jobs.database import short_transaction
 from identity.sessions.jobs.stopping import Stop
-from identity.sessions.jobs.telemetry import Metrics, Outcome
+from identity.sessions.jobs.telemetry import Metrics, Outcome, Phase
 
-# PostgreSQL keeps these settings in 32 bits.
-_LONGEST_MS = 2**31 - 1
-
-
-@contextmanager
-def short_transaction(alias: str, *, lock_timeout: timedelta, statement_timeout: timedelta) -> Iterator[None]:
-    """Open a transaction whose statements give way: both limits are its own and end with it."""
-    limits = [min(limit // timedelta(milliseconds=1), _LONGEST_MS) for limit in (lock_timeout, statement_timeout)]
-    with transaction.atomic(using=alias):
-        with connections[alias].cursor() as cursor:
-            cursor.execute(
-                # jit: compiling costs more than a batch takes, and the walk up chains always looks dear to the planner.
-                # Parallel workers: a scan that takes every core makes sign-ins wait for theirs.
-                "SELECT set_config('lock_timeout', %s, true), set_config('statement_timeout', %s, true),"
-                " set_config('jit', 'off', true), set_config('max_parallel_workers_per_gather', '0', true)",
-                [f"{limit}ms" for limit in limits],
-            )
-        yield
-
-
-def database_clock(alias: str) -> tuple[datetime, timedelta]:
-    """Return the database's time and the statement_timeout that its role came with (zero: none)."""
-    with connections[alias].cursor() as cursor:
-        cursor.execute("SELECT clock_timestamp(), current_setting('statement_timeout')::interval")
-        now, statement_timeout = cursor.fetchone()
-    return now, statement_timeout
+# A batch gets an eighth of what is left of the run, so that one that fails can be halved down to a single row, and half
+# for that row. No batch of 5,000 rows should take this long: what does is better done in smaller ones.
+SHARE, SHARE_ALONE = 8, 2
+LONGEST_BATCH = timedelta(seconds=15)
+# Nor is a batch cut before it took three seconds, or a row called slow before one: a busy server may be late with both.
+BATCH_PATIENCE, ROW_PATIENCE = 3.0, 1.0
+LEAST_LIMIT = 0.01
+# A count is worth a fraction of a run: twenty seconds read some ten million rows. When a stop is requested, only what
+# is quickly counted is.
+COUNTING, COUNTING_SHARE = timedelta(seconds=20), 4
+COUNTING_STOPPED = timedelta(milliseconds=500)
+# Ids of rows left that are told.
+NAMED = 10
 
 
 @dataclass(kw_only=True)
@@ -52,54 +43,72 @@ class Run:
     batch_size: int
     pause: timedelta
     lock_timeout: timedelta
-    statement_timeout: timedelta
-    allowed: timedelta = timedelta.max  # the role's own statement_timeout
-    deadline: float  # on time.monotonic()
+    duration: timedelta
     stop: Stop
     metrics: Metrics
-    progress: Callable[[int], object]
-    changed: dict[str, int] = field(default_factory=dict)
+    progress: Callable[[int], object] = lambda rows: None
+    deadline: float = math.inf  # on time.monotonic(); by default `duration` from now
+    phases: dict[str, "PhaseRun"] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
     halted: Outcome | None = None
     outage: bool = False
     outage_known: bool = False  # to the run before this one
     error: Error | None = None
     _rest_is_due: bool = False
-    _told: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.deadline = min(self.deadline, time.monotonic() + self.duration.total_seconds())
+
+    @property
+    def left(self) -> float:
+        """Return the seconds left of the run."""
+        return max(0, self.deadline - time.monotonic())
 
     def begin(self) -> None:
-        """Read the database's clock, and the role's own statement_timeout, which is never exceeded."""
-        self.now, role = database_clock(self.alias)
-        self.allowed = role or self.allowed
-        self.statement_timeout = min(self.statement_timeout, self.allowed)
+        """Read the database's clock."""
+        with self.transaction(self.limit()) as self.now:
+            pass
 
     def goes_on(self) -> bool:
         """Rest if a batch changed rows before, then tell whether another may start: no stop, deadline not reached."""
-        if self._rest_is_due:
-            self._rest_is_due = False
-            self.stop.wait(min(self.pause.total_seconds(), self.deadline - time.monotonic()))
+        if self._rest_is_due and self.pause:
+            # Nothing is held through a rest, not even a connection: some roles end idle ones.
+            connections[self.alias].close()
+            self.stop.wait(min(self.pause.total_seconds(), self.left))
+        self._rest_is_due = False
         if self.stop.requested:
             self.halted = Outcome.CANCELLED
-        elif self.time_is_up:
+        elif not self.left:
             self.halted = Outcome.DEADLINE
         return self.halted is None
 
-    @property
-    def time_is_up(self) -> bool:
-        return time.monotonic() >= self.deadline
+    def seconds_for_a_batch(self) -> float:
+        return max(min(self.left / SHARE, LONGEST_BATCH.total_seconds()), LEAST_LIMIT)
 
-    def transaction(self) -> AbstractContextManager[None]:
+    def limit(self, *, expected: float = 0, alone: bool = False) -> timedelta:
+        """Return how long a statement may take, whose batch is expected to take so many seconds or is of one row."""
+        share = self.left / (SHARE_ALONE if alone else SHARE)
+        wanted = max(expected, ROW_PATIENCE if alone else BATCH_PATIENCE)
+        return timedelta(seconds=max(min(share, wanted, LONGEST_BATCH.total_seconds()), LEAST_LIMIT))
+
+    def transaction(self, limit: timedelta) -> AbstractContextManager[datetime]:
         """Open the short transaction of one batch."""
-        return short_transaction(self.alias, lock_timeout=self.lock_timeout, statement_timeout=self.statement_timeout)
+        return short_transaction(self.alias, lock_timeout=self.lock_timeout, limit=limit, stop=self.stop)
 
-    def count(self, phase: str, rows: int) -> None:
-        """Count rows whose change is committed."""
-        self.changed[phase] = self.changed.get(phase, 0) + rows
+    def searching(self) -> AbstractContextManager[datetime]:
+        """Open a transaction for one search through a table, which may take what is left of the run."""
+        return self.transaction(timedelta(seconds=max(self.left, LEAST_LIMIT)))
+
+    def counting(self) -> AbstractContextManager[datetime]:
+        """Open a transaction for a count at the end of the run."""
+        limit = COUNTING_STOPPED if self.stop.requested else min(COUNTING, self.duration / COUNTING_SHARE)
+        return self.transaction(limit)
+
+    def changed_rows(self, rows: int) -> None:
         self._rest_is_due = rows > 0  # a look that changed nothing is no batch: there is nothing to rest from
-        self.metrics.changed[phase].inc(rows)
         self.progress(rows)
 
-    def failed(self, phase: str, error: Error, *, table: str) -> None:
+    def failed(self, phase: str, error: Error, *, table: str, **fields: Any) -> None:
         """Log and count a failure and mark its span. A lost connection is dropped: whatever follows opens a new one."""
         self.error = error
         self.problems.append(failures.explain(error, table=table))
@@ -108,26 +117,86 @@ class Run:
         if failures.kind(error) is failures.Kind.OUTAGE:
             self.outage = True
             connections[self.alias].close()
-        # Where in the code it was is told once a phase, and once an outage however many runs that lasts.
-        frames = phase not in self._told and not (self.outage and self.outage_known)
-        self._told.add(phase)
+        # Where in the code it was is told once an outage, however many runs that lasts.
+        frames = not (self.outage and self.outage_known)
         self.outage_known = self.outage_known or self.outage
         telemetry.event(
-            "phase failed", level=logging.ERROR, frames=frames, phase=phase, error=error, problem=self.problems[-1]
-        )
+            "phase failed",
+            level=logging.ERROR, frames=frames, phase=phase, error=error, problem=self.problems[-1], **fields,
+        )  # fmt: skip
 
-    @contextmanager
-    def phase(self, phase: str, *, table: str, counted: str, **attributes: AttributeValue) -> Iterator[None]:
-        """Run one phase in a span of its own; a database error ends this phase alone, any other error is a bug."""
-        self.changed.setdefault(phase, 0)
-        with telemetry.span(phase, phase=phase, **attributes) as span:
-            try:
-                yield
-            except Error as error:
-                self.failed(phase, error, table=table)
-            finally:
-                span.set_attribute(counted, self.changed[phase])
+    def alternate(self, *phases: tuple[Phase, Callable[["PhaseRun"], Iterator[int]]]) -> None:
+        """Work off phases batch by batch, in turn by the time that each has used, so that none starves another."""
+        running = [PhaseRun(self, phase, work) for phase, work in phases]
+        self.phases |= {each.name: each for each in running}
+        while running:
+            turn = min(running, key=lambda each: each.used)
+            if not turn.step():
+                running.remove(turn)
+
+    @property
+    def changed(self) -> dict[str, int]:
+        return {name: phase.changed for name, phase in self.phases.items()}
 
     @property
     def outcome(self) -> Outcome:
         return Outcome.FAILED if self.problems else self.halted or Outcome.COMPLETED
+
+
+class PhaseRun:
+    """A phase under way: its span, what it changed, the rows it had to leave."""
+
+    def __init__(self, run: Run, phase: Phase, work: Callable[["PhaseRun"], Iterator[int]]) -> None:
+        self.phase, self.name, self.table = phase, phase.name, phase.table
+        self.used = 0.0
+        self.changed = 0
+        self.began = False
+        self.rows_are_to_blame = False
+        self.left: dict[UUID, Error] = {}
+        self._run, self._batches = run, work(self)
+        self._span: Span | None = None
+
+    def step(self) -> bool:
+        """Do one batch; tell whether there may be another. A database error ends this phase alone."""
+        began = time.monotonic()
+        if self._span is None:
+            self._span = telemetry.tracer.start_span(self.name, attributes=self._attributes())
+        with trace.use_span(self._span, record_exception=False, set_status_on_exception=False):
+            try:
+                next(self._batches)
+            except StopIteration:
+                self._end()
+                return False
+            except Error as error:
+                self._run.failed(self.name, error, table=self.table, **self._told())
+                self._end(failed=True)
+                return False
+            finally:
+                self.used += time.monotonic() - began
+        return True
+
+    def count(self, rows: int, *, since: datetime | None, now: datetime) -> None:
+        """Count rows whose change is committed; all of them as late as the oldest."""
+        self.changed += rows
+        self.phase.counter.inc(rows)
+        if since is not None and self.phase.lateness is not None:
+            self._run.metrics.lag.observe(self.table, self.phase.lateness(now, since), rows)
+        self._run.changed_rows(rows)
+
+    def leave(self, row: UUID, error: Error) -> None:
+        """Leave a row that cannot be changed."""
+        self.left[row] = error
+
+    def _end(self, *, failed: bool = False) -> None:
+        assert self._span is not None
+        if self.left and not failed:
+            self._run.failed(self.name, next(iter(self.left.values())), table=self.table, **self._told())
+        self._span.set_attribute(self.phase.counted, self.changed)
+        self._span.end()
+
+    def _told(self) -> dict[str, Any]:
+        """Return how many rows were left because they failed, and the first ids: an id is no personal data."""
+        return {"rowsLeft": len(self.left), "ids": [str(pk) for pk in list(self.left)[:NAMED]]} if self.left else {}
+
+    def _attributes(self) -> dict[str, str | int]:
+        return {"phase": self.name, "batchSize": self._run.batch_size}

@@ -5,6 +5,7 @@ import time
 from argparse import ArgumentParser
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from datetime import timedelta
 from typing import Any
 
 from django.conf import settings
@@ -16,16 +17,16 @@ from tqdm.contrib.logging import logging_redirect_tqdm
 
 from identity import environment, tracing
 from identity.sessions.jobs import failures
-from identity.sessions.jobs.job import Job
-from identity.sessions.jobs.performing import Report, perform
-from identity.sessions.jobs.run import database_clock
+from identity.sessions.jobs.database import short_transaction
+from identity.sessions.jobs.job import Job, Report, perform
 from identity.sessions.jobs.stopping import Stop, stopping
-from identity.sessions.jobs.telemetry import TABLES, Outcome
+from identity.sessions.jobs.telemetry import TABLES, Outcome, Phase
 from identity.sessions.options import Options, declared, load
 from identity.sessions.worker import exposition
 from identity.sessions.worker.worker import stay
 
-THINGS = {"refresh": "sessions", "sicr": "confirmation requests"}
+# Who asks what a run would do waits for it; on a table where it takes longer, a run has to tell.
+LONGEST_PREVIEW = timedelta(minutes=10)
 
 
 def add_arguments(parser: ArgumentParser, options: type[Options]) -> None:
@@ -112,18 +113,24 @@ def _progress(name: str) -> Iterator[Callable[[int], None]]:
 
 
 def _summary(job: Job, report: Report) -> str:
-    changed = " and ".join(f"{rows} {THINGS[phase]}" for phase, rows in report.changed.items())
-    left = "an unknown number" if report.backlog.remaining is None else report.backlog.remaining
-    blocked = f" ({report.backlog.blocked} blocked by a descendant)" if report.backlog.blocked else ""
-    return f"{job.name}: {changed} {job.done} in {report.seconds:.1f} s, {left} left{blocked}, {report.outcome}."
+    left = "an unknown number" if report.left.remaining is None else report.left.remaining
+    blocked = f" ({report.left.blocked} blocked by a descendant)" if report.left.blocked else ""
+    changed = _counts(report.changed, "{}")
+    return f"{job.name}: {changed} in {report.seconds:.1f} s, {left} left{blocked}, {report.outcome}."
+
+
+def _counts(changes: dict[Phase, int], verb: str) -> str:
+    """Return what phases change, grouped by what they do: "3 sessions and 4 confirmation requests deleted"."""
+    done = list(dict.fromkeys(phase.done for phase in changes))
+    rows = {each: [f"{rows} {phase.things}" for phase, rows in changes.items() if phase.done == each] for each in done}
+    return ", ".join(f"{' and '.join(things)} {verb.format(each)}" for each, things in rows.items())
 
 
 def _preview(job: Job, options: Options, *, alias: str) -> str:
     try:
-        now = database_clock(alias)[0]
-        changes, blocked = job.preview(alias, now, job.cutoffs(now, options))
+        with short_transaction(alias, lock_timeout=options.lock_timeout, limit=LONGEST_PREVIEW, stop=Stop()) as now:
+            preview = job.preview(alias, now, options)
     except Error as error:
         raise CommandError(failures.explain(error, table=TABLES[0]), returncode=1) from None
-    would = " and ".join(f"{rows} {THINGS[phase]}" for phase, rows in changes.items())
-    kept = f" ({blocked} more are blocked by a descendant)" if blocked else ""
-    return f"{job.name}: {would} would be {job.done}{kept}; nothing was changed."
+    kept = f" ({preview.blocked} more are blocked by a descendant)" if preview.blocked else ""
+    return f"{job.name}: {_counts(preview.changes, 'would be {}')}{kept}; nothing was changed."

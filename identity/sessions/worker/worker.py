@@ -6,8 +6,7 @@ from datetime import UTC, datetime
 from django.db import connections
 
 from identity.sessions.jobs import telemetry
-from identity.sessions.jobs.job import Job
-from identity.sessions.jobs.performing import perform
+from identity.sessions.jobs.job import Job, perform
 from identity.sessions.jobs.stopping import Stop
 from identity.sessions.night_window import NightWindow
 from identity.sessions.options import Options, SessionRetentionOptions, effective

@@ -5,7 +5,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from identity.sessions.jobs.job import EXPIRE_SESSIONS
+from identity.sessions.jobs.expiry import EXPIRE_SESSIONS
 from identity.sessions.worker import command_line
 
 

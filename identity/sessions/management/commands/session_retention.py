@@ -5,7 +5,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from identity.sessions.jobs.job import SESSION_RETENTION
+from identity.sessions.jobs.retention import SESSION_RETENTION
 from identity.sessions.worker import command_line
 
 
