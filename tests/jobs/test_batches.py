@@ -169,3 +169,25 @@ def test_a_batch_of_one_row_passes_a_locked_one(job, make, table, other: Connect
     other.execute(f"SELECT FROM {table} WHERE id = %s FOR UPDATE", [rows[2].pk])
     result = job(batch_size=1)
     assert (result.refresh + result.sicr, result.outcome) == (3, "completed")
+
+
+@WALKS
+@pytest.mark.parametrize("size", [1, 2])
+def test_a_walk_ends_where_another_copy_takes_all_that_is_left_while_it_looks(
+    job, make, table, size: int, connect: Callable[[], Connection]
+) -> None:
+    make(6, left=-60 * DAY, age=60 * DAY)
+    copy = connect()
+    taken: list[str] = []
+
+    def note(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        if not taken and table in sql and sql.count(" ASC") == 2:  # by key and id
+            taken.append(sql)
+            copy.execute(CHANGE[job].format(table))
+            copy.commit()
+        return execute(sql, params, many, context)
+
+    with connection.execute_wrapper(note):
+        result = job(batch_size=size)
+    assert taken
+    assert (result.refresh, result.sicr, result.outcome) == (0, 0, "completed")

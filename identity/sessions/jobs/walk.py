@@ -66,7 +66,11 @@ class Walk:
         return ahead.filter(**{f"{self.key}__lt": _timestamp(end)})
 
     def _among_equals(self, ahead: QuerySet[Any], size: int) -> QuerySet[Any]:
-        last, *after = self._places(ahead, size - 1, size + 1)
+        found = self._places(ahead, size - 1, size + 1)
+        if not found:  # another copy has changed some meanwhile, and what remains fits
+            self._next = (None, Q())
+            return ahead
+        last, *after = found
         self._next = (after[0][0] if after else None, self._beyond(*last))
         if size == 1:
             self.first = last[1]
