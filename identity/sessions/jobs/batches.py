@@ -110,7 +110,6 @@ def work_off(run: Run, phase: PhaseRun, work: Work) -> Iterator[int]:
         phase.began = True
         size = pace.size(run.seconds_for_a_batch())
         started, limit = time.monotonic(), run.limit(expected=size * pace.cost * SPARE_TIME, alone=size == 1)
-        changed = 0
         try:
             with run.transaction(limit) as now:
                 changed = work.batch(size)
